@@ -1,14 +1,13 @@
-"""The export room: a workload as parameters make it, or its timeline, as files for other programs.
+"""The export room: a workload with its parameters, or its timeline, as files for other programs.
 
-A new format is one new file here and one line in `FORMATS`.
-Import from here all that `__all__` names.
+A new format is one new file here and one line in `FORMATS`. Import from here all that `__all__` names.
 """
 
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.render.export.format import Export, ExportFormat, Progress, RankFile, Request
 from simcore.render.export.saving import check_output, gzip_chunks, save, save_folder, write
 
-# What can be opened, as it calls itself: `noun`.
+# The kinds of input by their `noun`.
 _WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "a set of execution traces"
 _TIMED = (_WORKLOAD, _MEASURED)
 FORMATS: tuple[ExportFormat, ...] = (
@@ -24,7 +23,7 @@ FORMATS: tuple[ExportFormat, ...] = (
 
 
 def find_format(name: str, option: str) -> ExportFormat:
-    """The format of a name. asked_by: `--format`, or the keyword. Raises `UsageError`."""
+    """Returns the format of a name. option: `--format`, or the keyword. Raises `UsageError`."""
     for export_format in FORMATS:
         if export_format.name == name:
             return export_format

@@ -1,4 +1,4 @@
-"""The files that ASTRA-sim 2.x takes beside execution traces: network, system, memory and groups."""
+"""The files that ASTRA-sim 2.x takes with execution traces: network, system, memory and groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simcore.cluster import Cluster
 from simcore.messages.alone import make_rules
 from simcore.render.export.format import RankFile
 
-# What the names of traces begin with.
+# The prefix of the names of traces.
 PREFIX = "wl"
 _MEMORY = b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'
 _ALGORITHMS = {
@@ -25,7 +25,7 @@ _FILES = {"ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "REDUCESCATTER":
 
 
 def companion_files(cluster: Cluster, groups: Sequence[Sequence[int]]) -> Iterator[RankFile]:
-    """The files of a cluster and of groups of ranks, which have numbers from 1."""
+    """Yields the files of a cluster and of groups of ranks, which have numbers from 1."""
     ranks_by_group = {str(group_id): list(ranks) for group_id, ranks in enumerate(groups, 1)}
     yield RankFile("network.yml", [_network_yml(cluster)])
     yield RankFile("system.json", [_system_json(cluster)])
@@ -34,7 +34,7 @@ def companion_files(cluster: Cluster, groups: Sequence[Sequence[int]]) -> Iterat
 
 
 def _network_yml(cluster: Cluster) -> bytes:
-    """ASTRA-sim's network file, bandwidths in its GiB/s."""
+    """Returns ASTRA-sim's network file, bandwidths in its GiB/s."""
     dims = cluster.dims
     gib = [float(f"{dim.bandwidth * 1e9 / 2**30:.12g}") for dim in dims]
     lines = [
@@ -47,7 +47,7 @@ def _network_yml(cluster: Cluster) -> bytes:
 
 
 def _system_json(cluster: Cluster) -> bytes:
-    """ASTRA-sim's system file."""
+    """Returns ASTRA-sim's system file."""
     rules = make_rules(cluster)
     values = {
         "scheduling-policy": "FIFO",

@@ -1,4 +1,6 @@
-"""A run as Chakra execution traces, one file a rank, with the files that ASTRA-sim 2.x takes beside."""
+"""A run as Chakra execution traces, one file for each rank, with the files that ASTRA-sim 2.x takes with
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from simcore.render.export.nodes import TraceSet
 
 
 def export(request: Request) -> Export:
-    """Files for a folder: `wl.RANK.et`, `network.yml`, `system.json`, `memory.json`, `comm_group.json`.
+    """Returns files for a folder: `wl.RANK.et`, `network.yml`, `system.json`, `memory.json`,
+    `comm_group.json`.
 
-    Raises `UsageError` for a run that is not written, and what making it raises.
+    Raises `UsageError` for a run that cannot be written, and what making it raises.
     """
     if request.ranks is not None or request.every_rank:
         raise UsageError("--format chakra: a set has all ranks, so --ranks does not fit it")
@@ -32,7 +35,7 @@ def export(request: Request) -> Export:
 
 def _build_trace_set(request: Request) -> TraceSet:
     recording, simulated = request.results.recording, request.results.shape.simulated
-    # Imported here: a recording needs nothing of programs, and what was simulated nothing of recordings.
+    # Imported here: recordings need nothing of programs, simulations nothing of recordings.
     if recording is not None:
         from simcore.render.export.recorded_nodes import recorded_set
 

@@ -1,13 +1,13 @@
-"""A timeline in the Trace Event Format that Perfetto and chrome://tracing open: one process a rank.
+"""A timeline in the Trace Event Format that Perfetto and chrome://tracing open: one process for each rank.
 
-Each stream is a thread; `waiting` holds what the compute stream waits for, from the accounts. Of a recording
-sub-operations lie in their operations; what overlaps without lying inside has a thread of its own.
-Times are microseconds with three decimals, so exact to the nanosecond. Source of the format:
-"Trace Event Format" by the Chromium project.
+Each stream is a thread; `waiting` has what the compute stream waits for, from the accounts. In a recording
+sub-operations are inside their operations; spans that overlap without being nested have threads of their own.
 
-The events of a track are written once, with a mark wherever a rank's own numbers belong, and
-each of its ranks takes that text with the marks replaced. JSON text has no control characters,
-so marks are control characters.
+Times are microseconds with three decimals, so exact to the nanosecond. Source of the format: "Trace Event
+Format" by the Chromium project.
+
+The events of a track are written once, with marks for the numbers of a rank, and each of its ranks gets that
+text with the marks replaced. JSON text has no control characters, so marks are control characters.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GROUP = {str(kind): chr(2 + index) for index, kind in enumerate(GROUP_KINDS)}
 
 
 def export(request: Request) -> Export:
-    """The timeline of the ranks that are asked for: by itself one of each class of equal ranks."""
+    """Returns the timeline of the requested ranks; by default one of each class of equal ranks."""
     spans = select_spans(request, folded=True)
     progress = Progress(spans.total)
     if request.per_rank:
@@ -88,7 +88,7 @@ def _json_chunks(spans: ExportedSpans, progress: Progress) -> Iterator[bytes]:
 
 
 def _process(rank: int, name: str, labels: str, threads: Threads) -> str:
-    """The names and places of a process and its threads, comma-separated events."""
+    """Returns the names and sort indices of a process and its threads, comma-separated events."""
     begin = f'{{"ph":"M","pid":{rank},'
     events = [
         f'{begin}"name":"process_name","args":{{"name":{quoted_json(name)}}}}}',
@@ -102,17 +102,19 @@ def _process(rank: int, name: str, labels: str, threads: Threads) -> str:
 
 
 class _TrackEvents(NamedTuple):
-    """Events of a track with marks in them. source: of flows, the stage they come from."""
+    """Events of a track with marks in them."""
 
     text: bytes
     spans: int
+    """How many spans the text has."""
     source: int | None = None
+    """The stage that flows come from; None for other events."""
 
 
 def _track_events(
     track: TrackSpans, threads: Threads, received: Sequence[ArrivedTransfer], sources: Sequence[int]
 ) -> Iterator[_TrackEvents]:
-    """All events of a track, those of its spans first."""
+    """Yields all events of a track, those of its spans first."""
     tid_by_name = {name: tid for tid, name in threads.names}
     for text, count in encode_in_chunks(_span_events(track, threads)):
         yield _TrackEvents(text, count)
@@ -157,12 +159,12 @@ def _waiting_events(
 def _flows(
     track: TrackSpans, received: Sequence[ArrivedTransfer], source: int, tid_by_name: Mapping[str, int]
 ) -> Iterator[str]:
-    """Arrows from transfers of a stage to the compute that waits for them."""
+    """Yields arrows from transfers of a stage to the compute that waits for them."""
     for one in received:
         if one.source != source or one.consumer < 0 or one.end == one.start:
             continue
-        # This rank and the message make the id: nobody else receives it here. Perfetto takes
-        # a text for a hexadecimal number, and a JavaScript number could not hold all of them.
+        # This rank and the message make the id: no other rank here receives it. Perfetto reads a text as a
+        # hexadecimal number; a JavaScript number could not hold all of them.
         shared_fields = f'"id":"0x{_RANK}{one.message}","name":"{one.fact.phase}","cat":"transfer"'
         begins = microseconds(track.start[one.consumer])
         yield (
@@ -172,7 +174,7 @@ def _flows(
 
 
 def _format_arrow(id_and_arrow: tuple[int, Arrow]) -> str:
-    """An arrow between any two ranks."""
+    """Returns an arrow between any two ranks."""
     arrow_id, arrow = id_and_arrow
     return "".join(
         f',\n{{{side},"id":{arrow_id},"pid":{rank},"tid":{tid},"ts":{microseconds(time_ns)},'
@@ -182,7 +184,7 @@ def _format_arrow(id_and_arrow: tuple[int, Arrow]) -> str:
 
 
 def _format_event(body: tuple[str, str], tid: int, start: int, end: int, batch: int) -> str:
-    """A span with its micro-batch, if it has one. start, end: ns."""
+    """Returns a span with its micro-batch, if it has one. start, end: ns."""
     shape, fields = body
     if shape:
         return f',\n{{{shape},"pid":{_RANK},"tid":{tid},"ts":{microseconds(start)},{fields}'
@@ -195,7 +197,7 @@ def _format_event(body: tuple[str, str], tid: int, start: int, end: int, batch: 
 
 
 def _name(fact: Fact) -> str:
-    """The name of a span: what it is, of which row, in which phase."""
+    """Returns the name of a span: its kind, row and phase."""
     if fact.kind == "compute":
         return f"{fact.layer} {fact.phase}"
     name = f"{fact.kind} {fact.layer}".rstrip()
@@ -205,7 +207,7 @@ def _name(fact: Fact) -> str:
 
 
 def _body(fact: Fact, ns: int) -> tuple[str, str]:
-    """("", name, category and arguments of a span, as far as the micro-batch)."""
+    """Returns ("", the fields of a span up to the micro-batch: name, category and arguments)."""
     sort = "compute" if fact.kind == "compute" else "transfer" if fact.other_stage >= 0 else (
         "collective" if fact.group else "copy"
     )  # fmt: skip
@@ -229,7 +231,7 @@ def _body(fact: Fact, ns: int) -> tuple[str, str]:
 
 
 def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
-    """(which event it is, name, category and all arguments) of what was recorded."""
+    """Returns (shape of the event, name, category and all arguments) of a recorded span."""
     args = [f'"kind":"{fact.kind}","line":{fact.line}']
     for name, text in (("group", fact.group), ("state", fact.state)):
         if text:
@@ -239,7 +241,7 @@ def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
     if fact.bytes >= 0:
         args.append(f'"bytes":{fact.bytes}')
     args.append(f'"known":"{fact.time_source}"')
-    # What has no duration is an instant, not a span of 0 ns.
+    # A call without a duration is an instant, not a span of 0 ns.
     shape = '"ph":"i","s":"t"' if fact.time_source in NO_END else f'"ph":"X","dur":{microseconds(ns)}'
     fields = f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'
     return shape, fields

@@ -1,7 +1,7 @@
-"""A timeline of any source as comma-separated values: one line a span, equal ranks in one line.
+"""A timeline of any source as comma-separated values: one line for each span, equal ranks in one line.
 
-Written as RFC 4180 says, with a header line, in UTF-8, lines ended by a newline alone. A name that a
-spreadsheet would take for a formula (it begins with = + - @) has an apostrophe in front.
+Written by RFC 4180, with a header line, in UTF-8, lines ended by a newline alone. A name that a spreadsheet
+would read as a formula (it starts with = + - @) has an apostrophe in front.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def export(request: Request) -> Export:
-    """The spans of the ranks that are asked for, by itself of all: equal ranks share their lines."""
+    """Returns the spans of the requested ranks, by default of all: equal ranks share their lines."""
     spans = select_spans(request, folded=False)
     if request.per_rank:
         progress = Progress(spans.total)
@@ -46,7 +46,7 @@ def export(request: Request) -> Export:
 
 
 def field(text: str) -> str:
-    """One field, from text that has been made safe: quoted where it must be, and no formula."""
+    """Returns one field, from text that has been made safe: quoted where needed, and never a formula."""
     if not _UNSAFE(text):
         return text
     if text.startswith(_FORMULA):
@@ -65,7 +65,7 @@ def _csv_chunks(tracks: Iterable[tuple[TrackSpans, Sequence[int]]], progress: Pr
         for chunk, count in encode_in_chunks(_lines(track, rank_columns)):
             yield chunk
             progress.written_count += count
-        # Received transfers are the senders' spans, said once more.
+        # Received transfers are the spans of their senders, written again.
         for chunk, _ in encode_in_chunks(_received_lines(track, rank_columns)):
             yield chunk
 
@@ -80,12 +80,14 @@ def _received_lines(track: TrackSpans, rank_columns: str) -> Iterator[str]:
         yield _line(_ends(one.fact, rank_columns), one.microbatch, one.start, one.end)
 
 
-# Of a line what is before the micro-batch, and behind the duration; how its times are known, see `Fact`.
+# The parts of a line before the micro-batch and after the duration; how its times are known, see `Fact`.
 _Ends = tuple[str, str, str]
 
 
 def _line(ends: _Ends, batch: int, start: int, end: int) -> str:
-    """A line. batch: its micro-batch, -1 of none. start, end: ns; what was not recorded is empty."""
+    """Returns a line. batch: its micro-batch, -1 for none. start, end: ns; times that were not recorded are
+    empty.
+    """
     first, last, time_source = ends
     batch_text = batch if batch >= 0 else ""
     if time_source in NO_END:
@@ -94,7 +96,7 @@ def _line(ends: _Ends, batch: int, start: int, end: int) -> str:
 
 
 def _ends(fact: Fact, rank_columns: str) -> _Ends:
-    """The ends of a line. Unknown numbers are empty."""
+    """Returns the ends of a line. Unknown numbers are empty."""
     row_and_line = f"{fact.row},{fact.line}" if fact.row >= 0 else ","
     first = (
         f"{rank_columns},{field(fact.stream)},{fact.phase},{fact.kind},{field(fact.layer)},{row_and_line},"

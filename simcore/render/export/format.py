@@ -1,4 +1,4 @@
-"""What an export format is to the registry, what it is asked for, and what it gives."""
+"""The export formats: an entry of the registry, a request for an export, and the export."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True, dict=True):
-    """What is to be exported.
-
-    run: of it with these parameters, where it is there already. against: another run, A, that it stands
-    beside. ranks: whose timelines, None for what the format takes by itself. every_rank: those of all
-    ranks, also of equal ones. per_rank: a file for each rank.
-    """
+    """A request for an export."""
 
     opened: Workload | MeasuredRun | ExecutionSet
+    """What was opened."""
     parameters: Parameters
+    """The parameters of the run."""
     ranks: RankSet | None = None
+    """The ranks whose timelines are written; None: the default of the format."""
     every_rank: bool = False
+    """Whether all ranks are written, also equal ones."""
     per_rank: bool = False
+    """Whether each rank has a file of its own."""
     run: Run | None = None
+    """The run with these parameters, where it exists already."""
     against: Run | None = None
+    """Another run, A, to which the run is compared."""
 
     @cached_property
     def results(self) -> Run:
-        """The run: formats that write what was opened do without. Raises what making it does."""
-        # Imported here: whoever asks for help makes none.
+        """The run, made at first use: formats that write what was opened do without. Raises what making it
+        does.
+        """
+        # Imported here: help needs no run.
         from simcore.runs import open_run
 
         return self.run or open_run(RunInput(self.opened, self.parameters))
@@ -52,45 +56,47 @@ class Progress(Struct):
 
 
 class RankFile(NamedTuple):
-    """One file of a folder. name: without what says that it is compressed."""
+    """One file of a folder. name: without the ending of compressed files."""
 
     name: str
     chunks: Iterable[bytes]
 
 
 class Export(NamedTuple):
-    """An export before it is saved. pieces: the bytes of the file, made as they are asked for.
-
-    what: what the file holds, in a few words. diagnostics: what could not be written, and what
-    is written otherwise than it was read. progress: goes on while pieces are made. files: in
-    place of pieces, where a file for each rank was asked for. as_read: names stand in it as they were
-    read, with what a terminal would obey.
-    """
+    """An export before it is saved."""
 
     chunks: Iterable[bytes]
+    """The bytes of the file, made as they are taken."""
     what: str
+    """The content of the file, in a few words."""
     diagnostics: tuple[Diagnostic, ...]
+    """What could not be written, or was written otherwise than it was read."""
     progress: Progress | None = None
+    """The progress, which advances while chunks are made."""
     files: Iterable[RankFile] | None = None
+    """The files, in place of chunks, where each rank has one."""
     as_read: bool = False
+    """Whether names are written as they were read, with control characters."""
 
 
 class ExportFormat(NamedTuple):
-    """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it.
-    help: a line on it. takes: what it can be made of, as that calls itself (`noun`). is_folder: whether it is
-    a folder of files, always. has_two: whether it has a place for a second run.
-    """
+    """One entry of the registry."""
 
     name: str
+    """The word of `--format`, and the file here whose `export` makes it."""
     help: str
+    """A line on it."""
     takes: tuple[str, ...]
+    """The kinds of input that it can be made of, by their `noun`."""
     is_folder: bool = False
+    """Whether it is always a folder of files."""
     has_two: bool = False
+    """Whether it can have a second run."""
 
     def build_export(self, request: Request) -> Export:
-        """The export that is asked for; `write` writes it.
+        """Returns the requested export; `write` writes it.
 
-        Raises `UsageError` for what this format cannot hold, and what making the run raises.
+        Raises `UsageError` for what this format cannot contain, and what making the run raises.
         """
         opened = request.opened
         if request.against is not None and not self.has_two:
@@ -99,6 +105,6 @@ class ExportFormat(NamedTuple):
             expected = " or ".join(self.takes)
             name = printable(opened.path, 60)
             raise UsageError(f"FILE {name}: found {opened.noun}, expected {expected}")
-        # Loaded here: `--help` names all formats, an export has one.
+        # Imported here: `--help` names all formats, an export needs one.
         built: Export = import_module(f"simcore.render.export.{self.name}").export(request)
         return built

@@ -1,10 +1,9 @@
-"""Timelines in the form of PyTorch profiler traces, a file a rank: what HolisticTraceAnalysis reads.
+"""Timelines in the form of PyTorch profiler traces, a file for each rank, which HolisticTraceAnalysis reads.
 
 Every op that takes time is a kernel on a stream of the rank's device. HTA tells communication from
-computation by kernel names and takes what begins with `nccl` and goes on with `Kernel` for the
-first; names that it would take for something else are not used for compute. No host event is made
-up but `ProfilerStep#0`, the step. Source: hta.utils.utils and hta.common.trace_file of
-HolisticTraceAnalysis 0.5.0.
+computation by kernel names: communication starts with `nccl` and goes on with `Kernel`. Names that it would
+misread are not used for compute. The only host event is `ProfilerStep#0`, the step. Source: hta.utils.utils
+and hta.common.trace_file of HolisticTraceAnalysis 0.5.0.
 """
 
 from __future__ import annotations
@@ -32,14 +31,15 @@ _KERNELS = {
 }
 # Copies to the host's memory and back, as CUPTI calls them.
 _COPIES = {"offload": "Memcpy DtoH (Device -> Pinned)", "fetch": "Memcpy HtoD (Pinned -> Device)"}
-# What HTA takes for communication, memory or synchronisation, wherever it stands in a name.
+# The parts of a name that HTA reads as communication, memory or synchronisation, anywhere in it.
 _NOT_COMPUTE = re.compile(r"nccl|Memcpy|Memset|Sync|^dma|ProfilerStep")
-# The text of a track is kept for all its ranks up to here; beyond, each rank's is made anew.
+# The text of a track is cached for all its ranks up to this many spans; beyond, it is made again for each
+# rank.
 _MAX_CACHED_SPANS = 200_000
 
 
 def rank_files(run: Run, spans: ExportedSpans, progress: Progress) -> Iterator[RankFile]:
-    """A file for each rank that is written."""
+    """Yields a file for each rank that is written."""
     for track in spans.tracks:
         cached_events = None
         if len(track.ranks) > 1 and len(track) <= _MAX_CACHED_SPANS:
@@ -58,7 +58,7 @@ def _json_chunks(
 
 
 def _head(run: Run, rank: int) -> str:
-    """HTA looks for the rank line by line, with a blank behind the colon."""
+    """Returns the head of a file. HTA looks for the rank line by line, with a blank after the colon."""
     simulated, step_ns = run.shape.simulated, run.step_time_ns
     assert simulated is not None
     tp, dp, stage = simulated.layout.position(rank)
@@ -75,7 +75,7 @@ def _head(run: Run, rank: int) -> str:
 
 
 def _events(track: TrackSpans) -> Iterator[bytes]:
-    """Metadata and kernels of any rank of a track: its number is in the head alone."""
+    """Returns metadata and kernels of any rank of a track: only the head has the rank's number."""
     return (chunk for chunk, _ in encode_in_chunks(_event_texts(track)))
 
 
@@ -92,7 +92,7 @@ def _event_texts(track: TrackSpans) -> Iterator[str]:
     bodies = build_cached(track.kinds(), lambda span: _body(track.fact(span)))
     issued = zip(bodies, track.start, track.end, strict=True)
     arrived = ((_body(one.fact), one.start, one.end) for one in received)
-    # A kernel that takes no time is none.
+    # Kernels without time are left out.
     kernels = (kernel for kernel in chain(issued, arrived) if kernel[2] > kernel[1])
     for correlation, kernel in enumerate(kernels, 1):
         yield _kernel(*kernel, correlation)
@@ -106,7 +106,7 @@ def _kernel(body: str, start: int, end: int, correlation: int) -> str:
 
 
 def _body(fact: Fact) -> str:
-    """Name, thread and arguments of a kernel, as far as its correlation."""
+    """Returns the name, thread and arguments of a kernel, up to its correlation."""
     stream = _STREAM[fact.stream]
     args = [f'"device":0,"stream":{stream},"phase":"{fact.phase}"']
     if fact.row >= 0:

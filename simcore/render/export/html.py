@@ -1,4 +1,4 @@
-"""A run, or two on one axis, as one HTML page that asks nothing of any network."""
+"""A run, or two on one axis, as one HTML page that loads nothing from any network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXAMPLE = "step.html"
 
 
 def export(request: Request) -> Export:
-    """The page of the run, beside `request.against` where that is given."""
+    """Returns the page of the run, with that of `request.against` where it is set."""
     run, against = request.results, request.against
     runs = [run] if against is None else [against, run]
     # Half of the room each, so that neither side of a comparison crowds the other out.
@@ -35,7 +35,7 @@ def _count_spans(run: Run) -> int:
 
 
 def _page_chunks(request: Request, runs: list[Run], progress: Progress) -> Iterator[bytes]:
-    # Loaded here: only this format makes pages.
+    # Imported here: only this format makes pages.
     from simcore.render.page.document import comparison_document, run_document
     from simcore.render.page.packing import MOST_SPANS, PackedRun, Strings
 
@@ -46,7 +46,7 @@ def _page_chunks(request: Request, runs: list[Run], progress: Progress) -> Itera
         packing = PackedRun(run, strings, room, request.ranks)
         for packed_spans in packing.fill():
             progress.written_count += packed_spans
-            # Nothing is written yet; whoever waits sees how far it is, and may stop it.
+            # Nothing is written yet: the caller sees the progress, and can stop.
             yield b""
         timelines.append(packing)
     if len(runs) == 1:
@@ -69,7 +69,9 @@ def _commands(run: Run) -> list[str]:
 
 
 def _commands_of_two(a: Run, b: Run) -> list[str]:
-    """Both on the screen; both as text and this page, where one command line can ask for them."""
+    """Returns the commands for both on the screen, and for both as text and this page where one command line
+    can do that.
+    """
     commands = []
     for name, run in (("A", a), ("B", b)):
         screen_command = ["wltui", *run.parameters.command_words(run.path, run.setup.label)]

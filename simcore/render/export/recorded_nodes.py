@@ -1,11 +1,11 @@
-"""The nodes of a recording as Chakra execution traces have them: of its replay, one for each piece of a rank,
-and what waits for what in its graph (`simcore/sources/measured_graph.py`) as dependencies.
+"""The nodes of a recording in Chakra execution traces: those of its replay, one for each segment of a rank.
 
-A rank goes on from piece to piece. A collective that holds it, a send and a receive stand in that line; one
-that runs beside compute is launched by the piece before it and waited for by the piece behind its wait. Time
-that a rank spends in communication by itself (the tail of a kernel behind the first of its collective, a
-call without a partner) is a broadcast in a group of that rank: ASTRA-sim gives it its duration and sends
-nothing. Host gaps are CPU nodes.
+Their dependencies are those of its graph (`simcore/sources/measured_graph.py`). A rank goes from segment to
+segment. A collective that blocks it, a send and a receive are in that sequence; a collective that overlaps
+compute is launched by the segment before it and awaited by the segment after its wait. Time that a rank
+spends in communication on its own (the tail of a kernel after the first of its collective, a call without a
+partner) is a broadcast in a group of that rank: ASTRA-sim gives it its duration and sends nothing. Host gaps
+are CPU nodes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NETWORK = "switch:{ranks}:450:500"
 
 
 def recorded_set(request: Request, recording: Recording) -> TraceSet:
-    """The replay of a recording. Raises `UsageError` for a run without times."""
+    """Returns the replay of a recording. Raises `UsageError` for a run without times."""
     run = recording.as_read.run
     if not run.timed:
         name = printable(run.path, 60)
@@ -97,12 +97,12 @@ def _export_notes(writer: _RankNodes) -> Iterator[Diagnostic]:
 
 
 class _RankNodes:
-    """The nodes of all ranks. untyped: collectives that are written as broadcasts."""
+    """The nodes of all ranks. untyped: how many collectives are written as broadcasts."""
 
     def __init__(self, results: ReplayedRun) -> None:
         self.graph, self.rendezvous, self.durations = results.graph, results.rendezvous, results.durations_ns
         self.circles = frozenset(self.graph.circles)
-        # A group of each rank alone comes first.
+        # The groups of each rank alone come first.
         self.groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(self.rendezvous.segments))]
         self.untyped = 0
         self.sizes = [
@@ -117,12 +117,15 @@ class _RankNodes:
         ]
 
     def files(self) -> Iterator[tuple[int, bytes, int]]:
-        """Of each rank its number, its nodes, and how many pieces they are."""
+        """Yields the number of each rank, its nodes, and how many segments they are."""
         for rank, segments in enumerate(self.rendezvous.segments):
             yield rank, _Rank(self, rank).encode_file(), len(segments)
 
     def _group_ids(self) -> list[int]:
-        """A group for each collective: those of one run one at a time, as far as they did so in the graph."""
+        """Returns a group for each collective.
+
+        Those of one group run one at a time, as they do in the graph.
+        """
         followers = {
             earlier: meeting for meeting, earlier in enumerate(self.rendezvous.before) if earlier != NONE
         }
@@ -142,7 +145,7 @@ class _RankNodes:
         return group_ids
 
     def _collective_node(self, meeting_index: int, group: int) -> tuple[int, bytes]:
-        """(its duration, the attributes of its nodes, which are the same on all members)."""
+        """Returns (its duration, the attributes of its nodes, which are the same on all members)."""
         meeting = self.rendezvous.matches.meetings[meeting_index]
         ns = self.durations[self.graph.meeting_duration(meeting_index)]
         call = meeting.calls[0]
@@ -161,7 +164,7 @@ class _RankNodes:
         self.untyped += kind == _BROADCAST and members > 1
         share = whole_bytes = size
         if kind == _ALL_GATHER:
-            # A profiler's size is that of the whole buffer, a rank trace's that of what goes in.
+            # The size in a profiler's trace is that of the whole buffer, in a rank trace that of the input.
             if trace.device is None:
                 whole_bytes = size * members
             else:
@@ -170,7 +173,7 @@ class _RankNodes:
         return ns, _group_collective(kind, share, whole_bytes, category, group) + exact_duration(ns)
 
     def max_bytes(self, *calls: Call) -> int:
-        """The most bytes that a line of these says; 0 where none does."""
+        """Returns the most bytes that a line of these calls states; 0 where none does."""
         most = 0
         for rank, op, sub in calls:
             trace = self.rendezvous.run.ranks[rank]
@@ -180,7 +183,7 @@ class _RankNodes:
 
 
 class _Rank(NodeList):
-    """Writes the nodes of a rank, in the order of its pieces."""
+    """Writes the nodes of a rank, in the order of its segments."""
 
     def __init__(self, writer: _RankNodes, rank: int) -> None:
         super().__init__()
@@ -192,7 +195,7 @@ class _Rank(NodeList):
         self.node_of: dict[int, int] = {}
 
     def encode_file(self) -> bytes:
-        """The file."""
+        """Returns the file."""
         for segment, kind in enumerate(self.segments.kind):
             broken = (self.rank, segment) in self.writer.circles
             if kind == TRANSFER:
@@ -217,7 +220,7 @@ class _Rank(NodeList):
         return text.encode("utf-8", "replace")
 
     def _add_own_time(self, segment: int, ns: int) -> None:
-        """What a rank does by itself; of no time nothing."""
+        """Adds what a rank does on its own; nothing for no time."""
         if ns <= 0:
             return
         account = own_account(self.graph, self.rank, segment)
@@ -240,7 +243,7 @@ class _Rank(NodeList):
             collective = self.writer.collectives[meeting]
             before = self.predecessors
             if (self.rank, segment) in self.writer.meeting_by_sender:
-                # The receive waits for the send to begin alone.
+                # The receive waits only for the start of the send.
                 self._add_sender_message(segment, self.writer.meeting_by_sender[self.rank, segment], SEND)
             if self.writer.rendezvous.senders[meeting] is not None:
                 self.predecessors = [self._add_sender_message(segment, meeting, RECV)]
@@ -260,7 +263,8 @@ class _Rank(NodeList):
             ns = self.durations[self.graph.message_duration(sent_message)]
             node = self._add_message(segment, sent_message, SEND, ns)
             if not broken and ns <= first:
-                # The rank is in its send until the message is there, and as much longer as was measured.
+                # The rank is in its send until the message arrives, and then for the rest of the measured
+                # time.
                 self.predecessors = [node]
                 first -= ns
         if broken or sent_message != NONE or received_message == NONE:
@@ -276,14 +280,14 @@ class _Rank(NodeList):
         )
 
     def _add_sender_message(self, segment: int, meeting: int, kind: int) -> int:
-        """One end of the message that a collective of one rank receives."""
+        """Adds one end of the message that a collective of one rank receives, and returns its id."""
         rendezvous = self.writer.rendezvous
         sender, ((target, _, _), *_) = rendezvous.senders[meeting], rendezvous.members[meeting]
         call = rendezvous.matches.meetings[meeting].sender
         assert sender is not None
         assert call is not None
         size = self.writer.max_bytes(call)
-        # Numbers of messages and of collectives do not meet.
+        # Tags of messages and of collectives must differ.
         tag = len(self.writer.sizes) + meeting
         return self._add_transfer_node(segment, tag, (sender[0], target), size, kind, 0)
 

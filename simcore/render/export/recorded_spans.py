@@ -1,5 +1,6 @@
-"""The spans of a recording, or of its replay, for formats that write them down: a track is a rank, its spans
-are the operations, then the sub-operations that lie in them.
+"""The spans of a recording, or of its replay, for formats that write spans: a track is a rank.
+
+Its spans are the operations, then the sub-operations inside them.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _TIME_SOURCES = {MEASURED: "measured", INSTANT: "launch", UNTIMED: "placed", FUS
 
 
 def select_recorded_spans(request: Request, recording: Recording) -> ExportedSpans:
-    """The ranks that are asked for, all by itself, as measured or replayed.
+    """Returns the requested ranks, by default all, as measured or replayed.
 
-    Raises `UsageError` for what a trace cannot give.
+    Raises `UsageError` for what a trace does not have.
     """
     run, opened = recording.run, request.opened
     name = printable(run.path, 60)
@@ -48,7 +49,7 @@ def select_recorded_spans(request: Request, recording: Recording) -> ExportedSpa
         facts["replayed"] = "true"
     if not run.concurrent:
         facts["concurrent"] = "false"
-    # Whether anything has a partner is asked for a replay alone.
+    # Only a replay looks for partners.
     diagnostics = request.results.diagnostics[len(opened.diagnostics) :] if recording.is_replayed else ()
     return ExportedSpans(
         run.path, facts, tracks, plural(len(ranks), run.unit), diagnostics,
@@ -58,7 +59,7 @@ def select_recorded_spans(request: Request, recording: Recording) -> ExportedSpa
 
 
 def _select_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
-    """The ranks that are asked for. Raises `UsageError` for one that is not there."""
+    """Returns the requested ranks. Raises `UsageError` for one that the run does not have."""
     if request.ranks is None:
         return list(run.ranks)
     rank_by_id = {rank.rank: rank for rank in run.ranks}
@@ -70,8 +71,10 @@ def _select_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
 
 
 class RankSpans(TrackSpans):
-    """The spans of a rank. items: their numbers, those of sub-operations behind all operations'; the order of
-    the file, unless another one is given.
+    """The spans of a rank.
+
+    items: their numbers, those of sub-operations after those of all operations; the order of the file by
+    default.
     """
 
     def __init__(self, rank: RankTrace, unit: str, items: Sequence[int] | None = None) -> None:
@@ -93,7 +96,7 @@ class RankSpans(TrackSpans):
         return f"{self.unit} {rank}", "" if self.stage is None else f"stage {self.stage}"
 
     def kinds(self) -> Sequence[int]:
-        # No two are known to be alike.
+        # No two are known to be equal.
         return self.items
 
     def fact(self, span: int) -> Fact:
@@ -118,7 +121,9 @@ class RankSpans(TrackSpans):
         )  # fmt: skip
 
     def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:
-        """By their starts, of equal ones the longest first; of a device each stream has a thread."""
+        """Returns the spans by their starts, of equal starts the longest first; each stream of a device has a
+        thread.
+        """
         start, end, device = self.start, self.end, self.rank.device
         order = sorted(self.items, key=lambda item: (start[item], -end[item]))
         thread_names: list[tuple[int, str]] = []
@@ -140,11 +145,11 @@ class RankSpans(TrackSpans):
 
     @cached_property
     def thread(self) -> array[int]:
-        """The number of the thread of each span, once they are drawn."""
+        """The number of the thread of each span, once threads are assigned."""
         return array("i", bytes(4 * len(self)))
 
     def _streams(self) -> list[tuple[int, str]]:
-        """(number, name) of what they run on."""
+        """Returns (number, name) of the streams of the rank."""
         device = self.rank.device
         if device is None:
             return [(0, "operations")]
@@ -153,8 +158,9 @@ class RankSpans(TrackSpans):
 
 
 def _arrows(run: MeasuredRun, tracks: Sequence[RankSpans]) -> Iterator[Arrow]:
-    """From the last member of each collective to come to each of the others, and from a send that waits for
-    nobody to its receive.
+    """Yields arrows from the last member of each collective to the others, and from sends to their receives.
+
+    Only sends that wait for no other rank have one.
     """
     track_by_rank = {track.rank.rank: track for track in tracks}
     for meeting in match_devices(run.ranks, run.degrees, run.concurrent).meetings:

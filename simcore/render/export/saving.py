@@ -1,4 +1,4 @@
-"""Saving a file or a folder of files so that it is there whole or not at all."""
+"""The saving of a file or a folder of files so that it is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.render.export.format import Export, RankFile
 from simcore.units import byte_size, plural
 
-# What `save_folder` writes, and so may replace.
+# The files that `save_folder` writes, and so may replace.
 _EXPORTED_FILES = re.compile(
     r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?"
     r"|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
@@ -23,15 +23,15 @@ _Created = TypeVar("_Created")
 
 
 def check_file(path: str, force: bool) -> tuple[str, int | None]:
-    """(the file that `path` names, its mode or None if it is not there yet).
+    """Returns (the file that `path` names, its mode or None if it does not exist yet).
 
-    Raises `UsageError` where something is in the way (a file, unless `force`; what is no regular
-    file, always) or `path` can only name a directory, `InputError` where the system refuses to look.
+    Raises `UsageError` where something is in the way (a file, unless `force`; anything but a regular file,
+    always) or `path` can only name a directory, `InputError` where the system refuses to look.
     """
     if not path:
         raise UsageError("--output: found an empty name, expected a file to write")
     if os.path.basename(path) in ("", os.curdir, os.pardir):
-        # Whether it is there or not: `realpath` would make a file `out` of `out/`.
+        # Checked even where it does not exist: `realpath` would make a file `out` of `out/`.
         raise UsageError(f"{printable(path)} is a directory: name a file to write")
     target = _resolve_target(path)
     try:
@@ -49,10 +49,11 @@ def check_file(path: str, force: bool) -> tuple[str, int | None]:
 
 
 def save(path: str, chunks: Iterable[bytes], force: bool) -> int:
-    """Writes `pieces` to a new file at `path` and returns its size, bytes.
+    """Writes `chunks` to a new file at `path` and returns its size, bytes.
 
-    They go to a temporary file beside it that is given the name when it is complete, so nobody
-    ever sees half of it. Raises what `check_file` does, and `InputError` where the system refuses.
+    They go to a temporary file in the same folder that gets the name when it is complete, so that a
+    half-written file is never visible. Raises what `check_file` does, and `InputError` where the system
+    refuses.
     """
     target, mode = check_file(path, force)
     temporaries: list[str] = []
@@ -82,10 +83,10 @@ def save(path: str, chunks: Iterable[bytes], force: bool) -> int:
 
 
 def check_folder(path: str, force: bool) -> tuple[str, bool]:
-    """(the folder that `path` names, whether it is there already).
+    """Returns (the folder that `path` names, whether it exists).
 
-    Raises `UsageError` where something is in the way (a folder, unless `force` and all in it are files
-    of ranks; anything else, always), `InputError` where the system refuses to look.
+    Raises `UsageError` where something is in the way (a folder, unless `force` and all in it are files of
+    ranks; anything else, always), `InputError` where the system refuses to look.
     """
     if not path:
         raise UsageError("--output: found an empty name, expected a folder to make")
@@ -104,10 +105,10 @@ def check_folder(path: str, force: bool) -> tuple[str, bool]:
 
 
 def _resolve_target(path: str) -> str:
-    """What `path` names: a symbolic link is followed, so what it points to is replaced, not the link.
+    """Returns what `path` names: a symbolic link is followed, so that its target is replaced, not the link.
 
-    Raises `UsageError` for a name that no file can have, `InputError` where the system refuses to look,
-    for one where the directory that the program works in is gone.
+    Raises `UsageError` for a name that no file can have, `InputError` where the system refuses to look, for
+    example because the working directory no longer exists.
     """
     try:
         return os.path.realpath(path)
@@ -118,7 +119,7 @@ def _resolve_target(path: str) -> str:
 
 
 def _check_exported_only(path: str, folder: str) -> None:
-    """Raises `UsageError` where `folder` has more than files of ranks: `path` is its name for the user."""
+    """Raises `UsageError` where `folder` has more than files of ranks. path: its name for the user."""
     with os.scandir(folder) as entries:
         others = [
             entry.name
@@ -131,9 +132,9 @@ def _check_exported_only(path: str, folder: str) -> None:
 
 
 def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int, int]:
-    """Makes a folder at `path` with these files and returns (how many, their sizes together in bytes).
+    """Makes a folder at `path` with these files and returns (how many, their total size in bytes).
 
-    They are written into a temporary folder beside it that is given the name when it is complete.
+    They are written into a temporary folder in the same directory that gets the name when it is complete.
     Raises what `check_folder` does, and `InputError` where the system refuses.
     """
     target, exists = check_folder(path, force)
@@ -149,7 +150,7 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
         if exists:
             _create_temporary(folder, os.mkdir, replaced)
             os.replace(target, replaced[0])
-            # What has come since it was looked at first, minutes ago, is not ours to take away.
+            # Files that were added since the first check, minutes ago, must not be removed.
             _check_exported_only(path, replaced[0])
         os.rename(temporary_folders[0], target)
     except OSError as error:
@@ -163,7 +164,7 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
 
 
 def check_output(path: str, is_folder: bool, force: bool) -> None:
-    """Raises what `check_folder` or `check_file` does, before anything long begins."""
+    """Raises what `check_folder` or `check_file` does, before anything long starts."""
     if is_folder:
         check_folder(path, force)
     else:
@@ -176,10 +177,10 @@ def write(
     force: bool,
     watch: Callable[[Iterable[bytes]], Iterable[bytes]] = lambda chunks: chunks,
 ) -> str:
-    """Writes an export to a file, or to a folder of them, gzip where the name ends in .gz; returns what was
-    written, in words. watch: is given the pieces, and gives them on as they are taken.
+    """Writes an export to a file, or to a folder of files, and returns what was written, in words.
 
-    Raises what `save` and `save_folder` do.
+    It is compressed by gzip where the name ends in .gz. watch: takes the chunks, and yields them as they are
+    taken. Raises what `save` and `save_folder` do.
     """
 
     def prepare(file_chunks: Iterable[bytes]) -> Iterable[bytes]:
@@ -195,7 +196,7 @@ def write(
 
 
 def gzip_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same as a gzip file, which depends on nothing but its content: it states no name and no time."""
+    """Yields the chunks as a gzip file, which depends only on its content: it states no name and no time."""
     import zlib
 
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
@@ -215,9 +216,9 @@ def _write_file(path: str, chunks: Iterable[bytes]) -> int:
 
 
 def _create_temporary(folder: str, make: Callable[[str], _Created], temporaries: list[str]) -> _Created:
-    """Something new in `folder`, made by its name, and what making it returned.
+    """Returns the result of `make` for a new name in `folder`.
 
-    made: gets the name before it is there, so that whoever is interrupted at any moment takes it away.
+    temporaries: gets the name before it exists, so that an interrupt at any moment can remove it.
     """
     for attempt in range(_ATTEMPTS):
         temporaries.append(os.path.join(folder, f".wltui-{os.getpid()}-{attempt}.tmp"))
@@ -229,12 +230,12 @@ def _create_temporary(folder: str, make: Callable[[str], _Created], temporaries:
 
 
 def _open_new(name: str) -> int:
-    """A file with the permissions of any new file: those of `tempfile` are the owner's."""
+    """Returns a file with the permissions of any new file: `tempfile` gives them to the owner alone."""
     return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
 
 
 def _remove(folder: str) -> None:
-    """Takes away a folder of files, if it is there."""
+    """Removes a folder of files, if it exists."""
     if os.path.lexists(folder):
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
@@ -242,13 +243,13 @@ def _remove(folder: str) -> None:
 
 
 def _name_new(temporary: str, target: str) -> None:
-    """Gives a finished file its name. Raises: FileExistsError if another has come to have it meanwhile."""
+    """Gives a finished file its name. Raises `FileExistsError` where another file got the name meanwhile."""
     try:
         os.link(temporary, target)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        # An empty file takes the name first, which nobody can do twice.
+        # An empty file takes the name first, which can succeed only once.
         os.close(_open_new(target))
         os.replace(temporary, target)
 

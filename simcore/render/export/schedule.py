@@ -1,6 +1,6 @@
-"""The order of a step as PyTorch's pipelining writes schedules: a line a rank, a cell an action.
+"""The order of a step as PyTorch's pipelining writes schedules: a line for each rank, a cell for each action.
 
-What `torch.distributed.pipelining` reads with `_load_csv`, and wltui with --schedule FILE.
+`torch.distributed.pipelining` reads it with `_load_csv`, and wltui with --schedule FILE.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def export(request: Request) -> Export:
-    """The order of the run's schedule. Raises `UsageError` for a run whose rows are one loop."""
-    # What `ExportFormat.takes` has told apart.
+    """Returns the order of the run's schedule. Raises `UsageError` for a run whose rows are one loop."""
+    # `ExportFormat.takes` has checked the kind.
     workload, parameters = cast("Workload", request.opened), request.parameters
     if request.per_rank or request.ranks is not None or request.every_rank:
         raise UsageError("--format schedule has a line a stage: --ranks and --per-rank have no meaning")

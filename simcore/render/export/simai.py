@@ -1,7 +1,7 @@
-"""A workload as SimAI / AICB text: what the reader of that text reads back as the same workload.
+"""A workload as SimAI / AICB text, which its reader reads back as the same workload.
 
-What a workload file can say of parameters is put into its rows and header. Of a model the rows of one stage
-are written as a file has them: micro-batches as blocks, what is recomputed marked.
+Parameters that a workload file can express are put into its rows and header. For a model the rows of one
+stage are written as in a file: micro-batches as blocks, recomputation marked.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _LARGEST = 2**63 - 1
 # Parameter -> field of Header.
 _DEGREES = {"world": "all_gpus", "tp": "tp", "ep": "ep", "pp": "pp"}
 _ANY_LAYOUT = Layout(1, 1, 1, 1)  # scales of rows do not depend on it
-# Parameters that become part of the file; all others are said to be none of it.
+# Parameters that become part of the file; a diagnostic names all others.
 _EXPRESSED = ("world", "tp", "ep", "pp", "microbatches", "compute_scale", "layer_scale", "dialect")
 
 
 def apply_parameters(run_input: RunInput) -> tuple[Workload, list[Diagnostic]]:
-    """The workload with the parameters in it, and a diagnostic of what cannot be in it.
+    """Returns the workload with the parameters in it, and diagnostics on those that cannot be in it.
 
     Raises `UsageError` and `InputError` for parameters and a workload that do not fit each other.
     """
     workload, parameters = run_input.opened, run_input.parameters
     diagnostics: list[Diagnostic] = []
     if any(getattr(parameters, field) is not None for field in _DEGREES):
-        # The file's own degrees may fit or not: they are written as they are.
+        # The degrees of the file itself are written as they are, whether they fit or not.
         _, assumed = resolve_layout(workload, parameters.part(DegreeParameters), None)
         diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
         if diagnostics:
@@ -100,7 +100,7 @@ def apply_parameters(run_input: RunInput) -> tuple[Workload, list[Diagnostic]]:
         process_ns=array("q", [workload.process_ns[row] for row in order]),
     )
     if header.pp_comm is None and (header.pp or 1) > 1:
-        # Where the block that it is taken from is left out, the file states it.
+        # Where the block that determines it is left out, the file states it.
         tp = Layout(header.tp or 1, 1, 1, 1)
         stage_bytes, _ = bytes_between_stages(workload, structure, tp)
         if bytes_between_stages(result, find_structure(result)[0], tp)[0] != stage_bytes:
@@ -123,10 +123,10 @@ def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:
 
 
 def _repeat_blocks(rows: range, structure: Structure, microbatches: int) -> list[int]:
-    """The rows with so many blocks: block i is found block i mod their number."""
+    """Returns the rows with this many blocks: block i is block i mod their number of the file."""
     blocks = structure.blocks
     order = list(rows[: blocks[0][0]])
-    # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
+    # More is a typing error: no reader opens such a file in a minute.
     most = max(10_000_000, len(rows))
     rounds, remainder = divmod(microbatches, len(blocks))
     if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:remainder])) > most:
@@ -137,10 +137,10 @@ def _repeat_blocks(rows: range, structure: Structure, microbatches: int) -> list
 
 
 def _reindex_marks(marked_rows: tuple[int, ...], order: Sequence[int], after: int = -1) -> tuple[int, ...]:
-    """Where the marked rows are in the new order; as they were if that is the old one.
+    """Returns the indices of the marked rows in the new order; unchanged where the order is.
 
-    Rows up to `after` lose their mark: what recomputes nothing for want of a checkpoint before it would
-    find one before its copies.
+    Rows up to `after` lose their mark: a row that recomputes nothing because no checkpoint comes before it
+    would find one before its copies.
     """
     if list(order) == list(range(len(order))) and all(row < len(order) for row in marked_rows):
         return marked_rows
@@ -149,7 +149,7 @@ def _reindex_marks(marked_rows: tuple[int, ...], order: Sequence[int], after: in
 
 
 def _cells(plan: Plan, cells: Cells, order: Sequence[int], scale: float) -> Cells:
-    """The cells of the rows in `order`, their compute times scaled as the engine would."""
+    """Returns the cells of the rows in `order`, their compute times scaled as the engine would."""
     times = cells.compute_ns
     if scale != 1.0 or plan.layer_scales:
         factors = [scale * plan.layer_scale(row, cells) for row in range(len(times))]
@@ -177,19 +177,19 @@ def _left_out_warnings(run_input: RunInput) -> list[Diagnostic]:
     return [Diagnostic("warning", "not-in-file", message, run_input.opened.path)]
 
 
-# Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
+# More is a typing error: no reader opens such a file in a minute.
 _MOST_ROWS = 10_000_000
-# What each micro-batch of a file begins with; rows without cells that stand for it where a stage has none,
-# and behind the last layer.
+# The row that starts each micro-batch of a file; rows without cells that replace it where a stage has none,
+# and that follow the last layer.
 _BLOCK = "embedding_layer"
 _FIRST, _LAST = -1, -2
 _MARKS = {_FIRST: _BLOCK, _LAST: "final_none"}
 
 
 def extract_stage(workload: Workload, stage: int) -> Workload:
-    """The workload with the rows of `stage` alone, of every micro-batch, in the order of a file.
+    """Returns the workload with the rows of `stage` alone, of every micro-batch, in the order of a file.
 
-    Raises `UsageError` for what a file has no words for.
+    Raises `UsageError` for what a file cannot express.
     """
     own_stage = workload.stages[stage]
     block = sorted(row for chunk in own_stage.chunks for row in chunk)
@@ -216,10 +216,10 @@ def extract_stage(workload: Workload, stage: int) -> Workload:
                 "one after another; without it they are written"
             )
     if not any(workload.name[row].startswith(_BLOCK) for row in block):
-        # A reader tells the micro-batches by it: without any cell it costs nothing.
+        # A reader separates micro-batches by this row: without cells it costs nothing.
         block = [_FIRST, *block]
     if block[-1] in workload.recomputed:
-        # Something behind the layer has to initiate that it runs again.
+        # A row after the layer has to initiate its recomputation.
         block = [*block, _LAST]
     order = [*own_stage.prologue, *block * batches, *own_stage.loss, *tail]
     checkpoints, initiates = _recompute_marks(workload, block, len(own_stage.prologue), batches)
@@ -243,7 +243,7 @@ def extract_stage(workload: Workload, stage: int) -> Workload:
 def _recompute_marks(
     workload: Workload, block: list[int], first: int, batches: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where each recompute begins, and the row whose backward needs it."""
+    """Returns where each recompute starts, and the row whose backward needs it."""
     index_by_row = {row: index for index, row in enumerate(block)}
     begins, needed = [], []
     for last, rows in workload.recomputed.items():
@@ -267,7 +267,7 @@ def _pick_cells(cells: Cells, order: list[int]) -> Cells:
     )
 
 
-# Field of Header -> key, in the order in which AICB writes them.
+# Field of Header -> key, in the order of AICB.
 _KEYS = {
     "tp": "model_parallel_NPU_group",
     "ep": "ep",
@@ -282,11 +282,11 @@ _ROWS_PER_CHUNK = 4096
 
 
 def export(request: Request) -> Export:
-    """The workload as text, the parameters in it as far as it has words for them.
+    """Returns the workload as text, with the parameters that it can express.
 
-    Raises `UsageError` for what this text cannot hold, and what `edited` raises.
+    Raises `UsageError` for what this text cannot contain, and what `apply_parameters` raises.
     """
-    # What `ExportFormat.takes` has told apart.
+    # `ExportFormat.takes` has checked the kind.
     opened = cast("Workload", request.opened)
     request.parameters.refuse_others("workload" if opened.maker is None else "model")
     if opened.maker is not None and request.ranks is None and not request.every_rank:
@@ -295,7 +295,7 @@ def export(request: Request) -> Export:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
     run_input = RunInput(opened, request.parameters)
     if run_input.parameters.without_lines:
-        # Imported here, as below: few files are mended.
+        # Imported here, as below: few files are repaired.
         from simcore.workload.without_lines import without_lines
 
         repaired = without_lines(opened, run_input.parameters.without_lines)
@@ -306,7 +306,9 @@ def export(request: Request) -> Export:
 
 
 def _export_rescaled(run_input: RunInput) -> Export:
-    """The rows of an AICB file for other degrees: AICB's own text, unless more is asked for."""
+    """Returns the rows of an AICB file for other degrees: AICB's own text, unless other parameters change
+    them.
+    """
     # Imported here: few files are rescaled.
     from simcore.recovery.rescale import rescale_rows
 
@@ -347,8 +349,9 @@ def _export(run_input: RunInput) -> Export:
 
 
 def export_model(maker: Maker, request: Request) -> Export:
-    """A model's rows as this text: AICB's own file, or those of Megatron, with more than one stage a file
-    for each in a folder.
+    """Returns the rows of a model as this text: AICB's own file, or those of Megatron.
+
+    With more than one stage it is a folder with a file for each.
     """
     model_parameters = request.parameters.part(ModelParameters)
     aicb_file = maker.text(model_parameters)
@@ -374,7 +377,9 @@ def export_model(maker: Maker, request: Request) -> Export:
 
 
 def _expert_group_warnings(workload: Workload) -> list[Diagnostic]:
-    """Says so where a reader of the text takes other expert groups than the model has: along dp alone."""
+    """Returns a warning where a reader of the text takes other expert groups than the model has: along dp
+    alone.
+    """
     layout, _ = resolve_layout(workload, DegreeParameters(), None)
     of_file = replace(layout, whole_experts=False)
     kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group}
@@ -423,7 +428,7 @@ def _header(workload: Workload) -> str:
         fields.append(f"rescaled_from: {','.join(map(str, header.rescaled_from))}")
     text = " ".join(fields)
     if workload.dialect == "simai" and dialect_of(_keys(text), workload) != "simai":
-        # Says nothing but that this is a header of AICB.
+        # A key that only marks this as a header of AICB.
         text += " vpp: 0"
     return text
 
@@ -451,6 +456,6 @@ def _row(workload: Workload, row: int) -> str:
             )
         cells += [str(phase.compute_ns[row]), token, str(phase.bytes[row])]
     cells.append(str(workload.process_ns[row]))
-    # A line that begins like a comment would be one: such a row goes on in the line of the row before.
+    # A line that starts like a comment would be one: such a row continues the line of the row before.
     follows = row + 1 < len(workload) and is_comment(workload.name[row + 1])
     return "\t".join(cells) + ("\t" if follows else "\n")

@@ -1,7 +1,7 @@
-"""The nodes of a simulated step as Chakra execution traces have them.
+"""The nodes of a simulated step in Chakra execution traces.
 
-Dependencies are the real ones: what compute waited for, what a stream or channel was busy with, the transfer
-that a stage receives.
+Dependencies are the real ones: what compute waited for, what kept a stream or channel busy, the transfer that
+a stage receives.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _COMM_TYPE = {name: code for code, name in COLLECTIVES.items()}
 
 
 def simulated_set(request: Request, simulation: Simulated) -> TraceSet:
-    """The step. Raises `UsageError` for one that is not written."""
+    """Returns the traces of the step. Raises `UsageError` for one that cannot be written."""
     parameters, timeline = request.parameters, simulation.timeline
     refused = "--format chakra: "
     if timeline.program.queued:
@@ -85,7 +85,7 @@ def _export_notes(simulation: Simulated) -> Iterator[Diagnostic]:
 
 
 class _Groups:
-    """Numbers of groups from 1: each kind of each set of ranks has its own."""
+    """The numbers of groups, from 1: each kind of each set of ranks has its own."""
 
     def __init__(self, simulation: Simulated) -> None:
         self._layout = simulation.layout
@@ -106,7 +106,7 @@ class _Groups:
             self._group_by_rank[kind] = group_by_rank
 
     def group_id(self, kind: str, rank: int) -> int:
-        """The number of a rank's group of a kind."""
+        """Returns the number of a rank's group of a kind."""
         return self._group_by_rank[cast("GroupKind", kind)][rank]
 
 
@@ -114,7 +114,7 @@ def _files(simulation: Simulated, groups: _Groups) -> Iterator[tuple[int, bytes,
     layout, timeline = simulation.layout, simulation.timeline
 
     def fill_own(rank: int, stage: int, node: OwnAttributes) -> bytes:
-        """Of a collective the rank's group of a kind, of a transfer the rank so many stages on."""
+        """Returns the group of a collective on this rank, or the ends of a transfer."""
         what, of, step = node
         if what == "group":
             return attribute("pg_name", str(groups.group_id(of, rank)))
@@ -132,7 +132,7 @@ def _files(simulation: Simulated, groups: _Groups) -> Iterator[tuple[int, bytes,
 
 
 def _nodes(simulation: Simulated, class_id: int) -> NodeList:
-    """The nodes of a rank class."""
+    """Returns the nodes of a rank class."""
     timeline = simulation.timeline
     program, costs = timeline.stage_program(class_id), timeline.program.costs
     ops, start, end = timeline.columns(class_id)
@@ -179,7 +179,7 @@ def _nodes(simulation: Simulated, class_id: int) -> NodeList:
 
 
 def _add_receive(simulation: Simulated, class_id: int, wait: Receive, nodes: NodeList) -> int:
-    """The receive of a transfer, where the compute of its rank waits for it."""
+    """Adds the receive of a transfer that the compute of its rank waits for, and returns its id."""
     timeline = simulation.timeline
     sender, op = timeline.find_transfer(class_id, wait.message)
     ops = timeline.stage_program(sender).ops

@@ -1,4 +1,4 @@
-"""The spans of a simulated run, for formats that write them down: a track is a rank class, a span an op."""
+"""The spans of a simulated run, for formats that write spans: a track is a rank class, a span an op."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from simcore.trace.contexts import Simulated
 from simcore.trace.spans import Trace
 from simcore.units import plural
 
-# Threads of a rank in the order in which they are shown.
+# The threads of a rank in their order on the screen.
 _THREADS = ("compute", "waiting", *RANK_STREAMS[1:])
-# Their numbers, from 1, by name, and as a table for `translate` of a column of streams.
+# Their numbers, from 1, by name, and as a table to `translate` a column of streams.
 _TID = {name: tid for tid, name in enumerate(_THREADS, 1)}
 _TID_OF_STREAM = bytes(_TID[name] for name in STREAMS).ljust(256, b"\0")
 
 
 def select_simulated_spans(request: Request, simulated: Simulated, folded: bool) -> ExportedSpans:
-    """The ranks that are asked for. folded: without a choice, one of each class, else all of them.
+    """Returns the requested ranks. folded: by default one of each class, else all of them.
 
     Raises `UsageError` for a rank that the world does not have.
     """
@@ -82,19 +82,20 @@ def select_simulated_spans(request: Request, simulated: Simulated, folded: bool)
 
 
 class _SpanSource(NamedTuple):
-    """What is written of a simulated run. chosen: the ranks of each class, ascending; everyone: all of them.
-    stand_in: whether a rank stands for all that are equal to it, here too where it talks to others.
-    """
+    """What is written of a simulated run."""
 
     simulated: Simulated
     trace: Trace
     ranks_by_class: Sequence[Sequence[int]]
+    """The written ranks of each class, ascending."""
     written_ranks: set[int]
+    """All of them."""
     is_representative: bool
+    """Whether a rank stands for all that are equal to it, also as the end of transfers."""
 
 
 class ClassSpans(TrackSpans):
-    """The spans of rank class `number`, in issue order."""
+    """The spans of a rank class, in the order of issue."""
 
     stage: int
 
@@ -190,7 +191,7 @@ class ClassSpans(TrackSpans):
         return -1
 
     def waiting(self, received: Sequence[ArrivedTransfer]) -> Iterator[Waiting]:
-        """All segments of the accounts in which the compute stream does not compute."""
+        """Yields all segments of the accounts in which the compute stream does not compute."""
         trace, class_id = self.source.trace, self.class_id
         codes = [code for code, _, _ in trace.arrivals(class_id)]
         arrived = dict(zip(codes, (one.fact for one in received), strict=True))
@@ -213,7 +214,7 @@ class ClassSpans(TrackSpans):
             span_threads = stream.translate(_TID_OF_STREAM)
         else:
             used |= {(_TID_OF_STREAM[lane], row) for lane, row in zip(stream, rows, strict=True)}
-            # Further rows of a thread lie behind all others.
+            # Further rows of a thread come after all others.
             span_threads = [
                 _TID_OF_STREAM[lane] + row * len(_THREADS) for lane, row in zip(stream, rows, strict=True)
             ]
@@ -224,7 +225,7 @@ class ClassSpans(TrackSpans):
         return self, Threads(thread_names, span_threads)
 
     def _rows(self) -> Sequence[int] | None:
-        """The row of each op within its stream, from 0; None where one row holds every stream.
+        """Returns the row of each op within its stream, from 0; None where one row holds every stream.
 
         Only the queues of dialect astra-sim-1 serve several collectives of a stream at a time.
         """

@@ -1,4 +1,4 @@
-"""Which spans a format writes of a run: of one that has a recording those of its operations."""
+"""The selection of the spans that a format writes: those of operations for a run that has a recording."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from simcore.render.export.spans import ExportedSpans
 
 
 def select_spans(request: Request, folded: bool) -> ExportedSpans:
-    """The spans of the ranks that are asked for. folded: without a choice, of equal ranks one, else all.
+    """Returns the spans of the requested ranks. folded: by default one of equal ranks, else all.
 
-    Raises `UsageError` for what is not there, and what making the run raises.
+    Raises `UsageError` for ranks that do not exist, and what making the run raises.
     """
     run = request.results
-    # Imported here: a recording needs nothing of programs, and what was simulated nothing of recordings.
+    # Imported here: recordings need nothing of programs, simulations nothing of recordings.
     if run.recording is not None:
         from simcore.render.export.recorded_spans import select_recorded_spans
 

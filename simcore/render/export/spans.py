@@ -1,6 +1,6 @@
-"""The spans of a run, for formats that write them down: of each track in columns, with what each span is.
+"""The spans of a run, for formats that write spans: each track in columns, with the facts of each span.
 
-Spans that overlap get rows: in a thread of a trace they lie beside or inside each other, never across.
+Spans that overlap get rows: in a thread of a trace they follow each other or are nested, never cross.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simcore.units import plural
 
 
 def disjoint_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
-    """The lowest free row for each of the spans (start, end), so that no row has two at a time.
+    """Returns the lowest free row for each of the spans (start, end), so that no row has two at a time.
 
     spans: ascending by start.
     """
@@ -35,12 +35,13 @@ def disjoint_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def nested_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
-    """The first row for each of the spans (start, end) in which it lies beside or wholly inside others.
+    """Returns the first row for each of the spans (start, end) in which it is disjoint from or nested in the
+    others.
 
     spans: ascending by start, of equal starts the longest first.
     """
     rows: list[int] = []
-    # Per row the ends of the spans that are open, the innermost last.
+    # The ends of the open spans of each row, the innermost last.
     open_ends: list[list[int]] = []
     for start, end in spans:
         row = 0
@@ -63,14 +64,14 @@ Built = TypeVar("Built")
 
 
 def encode_in_chunks(texts: Iterable[str]) -> Iterator[tuple[bytes, int]]:
-    """Texts as bytes, many at a time, with how many they are."""
+    """Yields texts as bytes, many at a time, with their number."""
     remaining = iter(texts)
     while batch := list(islice(remaining, _TEXTS_PER_CHUNK)):
         yield "".join(batch).encode(), len(batch)
 
 
 def build_cached(keys: Iterable[Hashable], make: Callable[[int], Built]) -> Iterator[Built]:
-    """What `make` gives for each place; asked once of places with equal keys, as long as these are few."""
+    """Yields what `make` returns for each index; it is called once for equal keys, while these are few."""
     cached: dict[Hashable, Built] = {}
     for index, key in enumerate(keys):
         built = cached.get(key)
@@ -81,142 +82,169 @@ def build_cached(keys: Iterable[Hashable], make: Callable[[int], Built]) -> Iter
         yield built
 
 
-# What `known` of a fact says where nobody knows when a span began, or when it was over.
+# The values of `Fact.time_source` for which the start, or the end, of a span is not known.
 NO_START = ("placed",)
 NO_END = ("launch", *NO_START)
 
 
 class Fact(NamedTuple):
-    """What is equal for all runs of a row's op, or is known of an operation that was recorded.
-
-    kind: `compute`, a collective's name, `send` or `receive`; `operation` or `sub-operation`. stream: that it
-    runs on. layer: the name of the row or operation, made safe and cut; "" for a pipeline transfer. phase: in
-    which part of a pass, of what was recorded its category. row: of the file from 0, of what was recorded its
-    number on its rank, line: from 1; -1 for a pipeline transfer. bytes: of the whole buffer, -1 if it has
-    none or they are not known. group: kind of the collective's group, members: its size; "" and 0 where there
-    is none. blocking: 1 or 0, -1 of what is no collective. other_stage: where a transfer goes or comes from,
-    -1 of what is none. state: that a recorded operation states. known: how its times are: `measured`;
-    `launch`, where only its start is known; `placed` at the end of the one before, for want of a time;
-    `fused`, the times of the other line of the same operation; "" of what was not recorded.
-    """
+    """What is equal for all runs of a row's op, or known of a recorded operation."""
 
     kind: str
+    """`compute`, a collective's name, `send` or `receive`; `operation` or `sub-operation`."""
     stream: str
+    """The stream that it runs on."""
     layer: str
+    """The name of the row or operation, made safe and truncated; "" for a pipeline transfer."""
     phase: str
+    """The part of a pass; of a recorded operation its category."""
     row: int
+    """The row of the file from 0, or the number of a recorded operation on its rank; -1 for a pipeline
+    transfer.
+    """
     line: int
+    """The line of the file from 1; -1 for a pipeline transfer."""
     bytes: int
+    """Bytes of the whole buffer; -1 where there is none or they are not known."""
     collective: str = ""
     group: str = ""
+    """The kind of the collective's group; "" for none."""
     members: int = 0
+    """The size of the group; 0 for none."""
     blocking: int = -1
+    """1 or 0; -1 for what is no collective."""
     other_stage: int = -1
+    """The stage at the other end of a transfer; -1 for what is none."""
     state: str = ""
+    """The state of a recorded operation."""
     time_source: str = ""
+    """How its times are known: `measured`; `launch`: only its start is known; `placed`: at the end of the one
+    before, without a time; `fused`: the times of the other line of the same operation; "" for what was not
+    recorded.
+    """
 
 
 class ArrivedTransfer(NamedTuple):
-    """A transfer that arrives, times in ns. message: its number, as wide as all are. sent_on: the number of
-    the thread of its sender. source: the stage it comes from. consumer: the first compute behind it that
-    takes time, an index into the spans of this track; -1 if there is none before the rank waits again.
-    """
+    """A transfer that arrives, times in ns."""
 
     message: str
+    """Its number, padded to the width of all."""
     fact: Fact
     sent_on: int
+    """The number of the thread of its sender."""
     start: int
     end: int
     microbatch: int
     source: int
+    """The stage that it comes from."""
     consumer: int
+    """The first compute after it that takes time, an index into the spans of this track; -1 if there is none
+    before the rank waits again.
+    """
 
 
 class Waiting(NamedTuple):
-    """A time in which a rank does not compute. name: its account. fact: of what it waits for, if of any."""
+    """A time in which a rank does not compute."""
 
     name: str
+    """Its account."""
     start: int
     end: int
     fact: Fact | None
+    """What the rank waits for; None if for nothing."""
 
 
 class Threads(NamedTuple):
-    """What spans are drawn on. named: (number, name) in their order. of: of each span its number."""
+    """The threads that spans are drawn on."""
 
     names: Sequence[tuple[int, str]]
+    """(number, name) of each, in their order."""
     span_threads: Sequence[int]
+    """The number of the thread of each span."""
 
 
 class TrackSpans(ABC):
-    """The spans of ranks that do the same, as columns. ranks: those that are written. stage: None where it is
-    not known. start, end: ns. microbatch: from 0, -1 outside of them.
-    """
+    """The spans of equal ranks, as columns."""
 
     ranks: Sequence[int]
+    """The ranks that are written."""
     stage: int | None
+    """Their stage; None where it is not known."""
     start: Sequence[int]
+    """The start of each span, ns."""
     end: Sequence[int]
+    """The end of each span, ns."""
     microbatch: Sequence[int]
+    """The micro-batch of each span, from 0; -1 for none."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     @abstractmethod
     def kinds(self) -> Iterable[Hashable]:
-        """What the facts of each span hang on, and of one that has bytes how long it takes."""
+        """Returns a key for the facts of each span, with its duration where it has bytes."""
 
     @abstractmethod
     def fact(self, span: int) -> Fact:
-        """The facts of a span. Made anew each time: a track may have millions."""
+        """Returns the facts of a span, made again each time: a track may have millions."""
 
     @abstractmethod
     def title(self, rank: int) -> tuple[str, str]:
-        """(the name of a rank, more words on it)."""
+        """Returns (the name of a rank, more words on it)."""
 
     @abstractmethod
     def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:
-        """The spans in the order in which they are drawn, and on what they and all that is received are."""
+        """Returns the spans in the order in which they are drawn, and the threads of them and of all that is
+        received.
+        """
 
     def received(self) -> Iterable[ArrivedTransfer]:
-        """What the ranks receive, in the order in which they wait for it, if it is no span of theirs."""
+        """Returns the transfers that the ranks receive, in the order in which they wait for them, unless
+        these are spans.
+        """
         return ()
 
     def waiting(self, received: Sequence[ArrivedTransfer]) -> Iterable[Waiting]:
-        """Where they stand still, in the order of time, if it is no span; also for what is received."""
+        """Returns the times in which they stand still, ascending, unless these are spans.
+
+        It includes waiting for what is received.
+        """
         return ()
 
     def groups(self, rank: int) -> Mapping[str, str]:
-        """The ranks of the groups of a rank, in words, by kind."""
+        """Returns the ranks of the groups of a rank, in words, by kind."""
         return {}
 
     def sender(self, rank: int, source: int) -> int | None:
-        """The rank of stage `source` that sends to a rank; None if it is not written."""
+        """Returns the rank of stage `source` that sends to a rank; None if it is not written."""
         return None
 
 
-# Between two spans, each end as (rank, number of the thread, ns).
+# An arrow between two spans, each end as (rank, number of the thread, ns).
 Arrow = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
 class ExportedSpans(NamedTuple):
-    """The spans that were asked for. facts: of the run, by name. who: does them, in a few words; how: they
-    are told, in a few more; in_one_line: what a line has of several ranks. said: what is to be said of them.
-    arrows: between tracks, known once they are drawn.
-    """
+    """The spans that are exported."""
 
     path: str
     facts: Mapping[str, str]
+    """Facts of the run, by name."""
     tracks: Sequence[TrackSpans]
     ranks_text: str
+    """Their ranks, in a few words."""
     diagnostics: tuple[Diagnostic, ...]
+    """Diagnostics on the export."""
     suffix: str = ""
+    """How they are written, in a few words."""
     in_one_line: str = ""
+    """What a line has of several ranks."""
     arrows: Callable[[], Iterable[Arrow]] = tuple
+    """Returns the arrows between tracks, known once threads are assigned."""
 
     @property
     def total(self) -> int:
-        """Spans of all ranks that are written."""
+        """The spans of all ranks that are written."""
         return sum(len(track) * len(track.ranks) for track in self.tracks)
 
     @property
@@ -226,5 +254,5 @@ class ExportedSpans(NamedTuple):
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:
-    """Ranks as reports print them: `0-63`, `0-7+64*16`."""
+    """Returns ranks as reports print them: `0-63`, `0-7+64*16`."""
     return RankSet.of(ranks).text()

@@ -1,1 +1,1 @@
-"""The page room: a run, or two on one axis, as one HTML file that asks nothing of any network."""
+"""The page room: a run, or two on one axis, as one HTML file that loads nothing from any network."""

@@ -1,4 +1,4 @@
-"""Lines of a report as HTML: titles, paragraphs and tables, in the words that the page of text has."""
+"""Lines of a report as HTML: titles, paragraphs and tables, in the words of the page of text."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from simcore.diagnostics import printable
 from simcore.render.report.section import Bar, Legend, TableLine, WrappedLine
 
-# Of one text of a file, characters: a name of a megabyte is cut where it stands.
+# The most characters of one text of a file: a name of a megabyte is truncated.
 _MOST_TEXT = 4000
-# Units of a bar's width, whole ones: no digits are lost that a screen could show.
+# Whole units of a bar's width: fine enough for any screen.
 _BAR_UNITS = 1000
 
 
 def escaped(text: str, limit: int = _MOST_TEXT) -> str:
-    """Text as HTML text or attribute; controls are made visible, what is long is cut."""
+    """Returns text as HTML text or attribute; control characters are made visible, long texts truncated."""
     return html.escape(printable(text, limit))
 
 
 def element(name: str, text: str, css: str = "") -> str:
-    """An element with text in it."""
+    """Returns an element with text in it."""
     attribute = f' class="{css}"' if css else ""
     return f"<{name}{attribute}>{escaped(text)}</{name}>"
 
 
 def render_section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
-    """A section of a page of text as one of HTML; "" of no lines. Its first line is its title."""
+    """Returns a section of a page of text as one of HTML; "" for no lines. Its first line is its title."""
     if not lines:
         return ""
     first = lines[0]
@@ -40,7 +40,7 @@ def render_section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
 
 
 def render_blocks(lines: Iterable[str]) -> Iterator[str]:
-    """Each paragraph, each table and each stretch of aligned text as an element."""
+    """Yields each paragraph, each table and each block of aligned text as an element."""
     table: list[TableLine] = []
     plain: list[str] = []
     for line in lines:
@@ -66,7 +66,7 @@ def render_blocks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _render_plain(lines: list[str]) -> str:
-    """Lines that are aligned with each other keep their places; others are a paragraph each."""
+    """Returns lines that are aligned with each other as one block, others as a paragraph each."""
     aligned = len(lines) > 1 and any("   " in line.strip() for line in lines)
     if aligned:
         return element("pre", "\n".join(lines)).replace("\\x0a", "\n")
@@ -118,7 +118,7 @@ def _render_cell(cell: str) -> str:
 
 
 def _merge_parts(bar: Bar) -> list[tuple[str, int]]:
-    """Neighbouring parts of one name as one, without those that take nothing."""
+    """Returns neighbouring parts of one name as one, without parts of 0 ns."""
     merged: list[tuple[str, int]] = []
     for part, ns in bar.parts:
         if merged and merged[-1][0] == part:

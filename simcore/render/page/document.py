@@ -1,5 +1,5 @@
-"""The page as a whole: a run, or two on one axis, in one HTML file, and the words on it that not every
-reader knows.
+"""The page as a whole: a run, or two on one axis, in one HTML file, and a list of the words on it with their
+meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from simcore.render.report.section import Section
     from simcore.trace.run import Run
 
-# As docs/vocabulary.md has them, in few words.
+# The meanings of docs/vocabulary.md in short.
 WORDS = {
     "tp": "tensor parallelism: ranks that share each layer",
     "dp": "data parallelism: ranks that have the same layers and other data",
@@ -57,7 +57,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def words_section(parts: Iterable[str]) -> str:
-    """The words that stand in some of these elements; "" of none."""
+    """Returns the section of the words that occur in these elements; "" for none."""
     there = set(_WORD.findall(re.sub(r"<script.*?</script>|<[^>]*>", " ", " ".join(parts), flags=re.DOTALL)))
     rows = [f"{element('dt', word)}{element('dd', text)}" for word, text in WORDS.items() if word in there]
     if not rows:
@@ -67,12 +67,16 @@ def words_section(parts: Iterable[str]) -> str:
 
 
 _OPTIONS = PageOptions(what_if=True, everything=True)
-# Who reads a page asks where the step goes and what would help; the other sections are in the report's order.
+# The sections on where the step goes and what would help come first: a page is read for these. The others
+# keep the order of the report.
 _FIRST = (ACCOUNTS, what_if.SECTION)
 
 
 def run_document(run: Run, timeline: PackedRun | None, strings: Strings, commands: Sequence[str]) -> str:
-    """The page of a run. timeline: with `strings`; None without lanes. commands: that make it anew."""
+    """Returns the page of a run.
+
+    timeline: with `strings`; None without lanes. commands: those that make the page again.
+    """
     run.weigh_assumptions()
     title = run.figures.title.split("\n")
     others = [other for other in SECTIONS if other not in (HEAD, DIAGNOSTICS, *_FIRST)]
@@ -92,7 +96,7 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
 def comparison_document(
     compared: Comparison, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
 ) -> str:
-    """The page of two runs, A above B on one axis."""
+    """Returns the page of two runs, A above B on one axis."""
     first = SIDES.lines(compared, PageOptions(everything=True))
     noticed = [_render_diagnostics("noticed", "Assumed and noticed of both", compared.a)]
     if compared.a.diagnostics != compared.b.diagnostics:
@@ -118,7 +122,7 @@ def comparison_document(
 
 
 def _difference(compared: Comparison) -> str:
-    """By how much the step of B differs, in words."""
+    """Returns by how much the step of B differs, in words."""
     a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
     if a_ns == b_ns:
         return f"A and B take the same: {duration(a_ns)}"
@@ -132,7 +136,7 @@ def _render_sections(of: Iterable[Section[Any]], subject: object, options: PageO
     for part in of:
         groups: list[list[str]] = [[]]
         for line in part.lines(subject, options):
-            # A blank line within a section begins another subject of it.
+            # A blank line within a section starts another subject of it.
             if line:
                 groups[-1].append(line)
             else:
@@ -152,7 +156,7 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
 
 
 def _best_change(run: Run) -> str:
-    """The change that gains most, where somebody can make one; its table has the others."""
+    """Returns the change that gains most, where there are any; its table has the others."""
     changes = [change for change in run.what_if() if change.list == "change" and not change.microbatches]
     if not run.timed or not changes:
         return ""
@@ -163,7 +167,7 @@ def _best_change(run: Run) -> str:
 
 
 def _render_diagnostics(identity: str, title: str, run: Run) -> str:
-    """The diagnostics: each with how grave it is, and where."""
+    """Returns the section of the diagnostics, each with its severity and location."""
     messages = run.diagnostics
     if not messages:
         return render_section(identity, [title, "Nothing."])
@@ -178,7 +182,7 @@ def _render_diagnostics(identity: str, title: str, run: Run) -> str:
 
 
 def _location_text(diagnostic: Diagnostic, path: str) -> str:
-    """Where it was found; "" where it is of the run as a whole."""
+    """Returns where a diagnostic was found; "" for one on the run as a whole."""
     file = "" if diagnostic.file in ("", path) else os.path.basename(diagnostic.file)
     line = "" if diagnostic.line is None else f"line {diagnostic.line}"
     return "".join(f"{part} " for part in (file, line) if part)
@@ -190,7 +194,7 @@ def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> str:
 
 
 def _all_rows(run: Run) -> str:
-    """Every row of a workload, folded up; "" of a run without rows that have cells."""
+    """Returns every row of a workload, collapsed; "" for a run without rows that have cells."""
     if not any(layer.of_rows is not None for layer in run.figures.layers(grouped=False)):
         return ""
     title, *lines = layers.lines(run, PageOptions(every_layer=True))
@@ -202,11 +206,11 @@ def _all_rows(run: Run) -> str:
 
 
 def _parameters(runs: Sequence[Run]) -> str:
-    """What each run was given, and what it took where nothing was given."""
+    """Returns the table of the parameters of each run, set or by default."""
     rows = []
     run_parameters = [run.figures.origin.parameters for run in runs]
     for flag in FLAGS:
-        # What the network of a run has no use for was not in force.
+        # Parameters that the network of a run does not use were not in force.
         values = [
             None if flag.field in _unused(parameters) else parameters.get(flag.field)
             for parameters in run_parameters
@@ -248,7 +252,9 @@ def commands_section(commands: Sequence[str]) -> str:
 
 
 def _timeline(runs: Sequence[PackedRun], strings: Strings) -> str:
-    """The place of the timeline, and what it is drawn from; "" where there are no lanes."""
+    """Returns the element of the timeline, and the data that it is drawn from; "" where there are
+    no lanes.
+    """
     if not any(run.values["tracks"] for run in runs):
         return ""
     left_out_count = sum(run.left_out for run in runs)
@@ -279,7 +285,7 @@ def _hash(text: str) -> str:
 
 def document(title: str, parts: Sequence[str]) -> str:
     style, script = _asset("page.css"), _asset("page.js")
-    # No script but this one runs, by its hash, whatever a name holds; nothing is asked of any network.
+    # Only this script runs, by its hash, whatever a name contains; nothing is loaded from any network.
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"

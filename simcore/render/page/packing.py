@@ -1,4 +1,4 @@
-"""The lanes of a run as columns that a page carries: packed here, unpacked by the browser."""
+"""The lanes of a run as columns of a page: packed here, unpacked by the browser."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from simcore.trace.lanes import Lanes
     from simcore.trace.run import Run
 
-# Spans of a page. Seed 002 has 82 thousand, which pack to 0.7 MB; a browser draws a million in 50 ms.
+# The most spans of a page. Seed 002 has 82 thousand, which pack to 0.7 MB; a browser draws a million in 50
+# ms.
 MOST_SPANS = 400_000
 _NAME, _WORDS = 80, 400
 
 
 class Strings:
-    """Texts, each once, by number."""
+    """Texts, each once, with its index."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -31,7 +32,7 @@ class Strings:
         self._printable_indices: dict[str, int] = {}
 
     def index_of_printable(self, text: str) -> int:
-        """The number of a text without what a terminal or a page would obey, line by line."""
+        """Returns the index of a text without control characters, line by line."""
         index = self._printable_indices.get(text)
         if index is None:
             lines = (printable(line, _WORDS) for line in text.split("\n"))
@@ -39,7 +40,7 @@ class Strings:
         return index
 
     def index_of(self, text: str) -> int:
-        """The number of a text."""
+        """Returns the index of a text."""
         index = self._indices.get(text)
         if index is None:
             index = self._indices[text] = len(self.texts)
@@ -48,10 +49,10 @@ class Strings:
 
 
 class PackedRun:
-    """What a page has of a run's timeline, once `fill` is done.
+    """The timeline of a run on a page, complete once `fill` has ended.
 
-    room: the most spans, though one track is there whatever it has. ranks: whose tracks, None for all.
-    left_out: tracks that found no room. values: what the script of the page gets.
+    room: the most spans, though one track is packed in any case. ranks: whose tracks are packed; None: all.
+    left_out: how many tracks found no room. values: the data for the script of the page.
     """
 
     def __init__(self, run: Run, strings: Strings, room: int, ranks: RankSet | None) -> None:
@@ -63,7 +64,7 @@ class PackedRun:
         self._ranks = ranks
 
     def fill(self) -> Iterator[int]:
-        """Packs track by track, and gives how many spans each has."""
+        """Packs track by track, and yields how many spans each has."""
         lanes, ranks = self._run.lanes, self._ranks
         tracks: list[dict[str, Any]] = []
         spans = 0
@@ -86,7 +87,7 @@ class PackedRun:
         }
 
     def _pack_track(self, lanes: Lanes, track_id: int) -> dict[str, Any]:
-        """A track and, folded in it, its streams; the first one is what its ranks do all the time."""
+        """Returns a track with its streams collapsed; its own lane is what its ranks do all the time."""
         streams, track = lanes.streams(track_id), lanes.track(track_id)
         alone = len(streams) == 1
         return {
@@ -112,7 +113,7 @@ class PackedRun:
             summary = words.summarize(track_id, stream, index, ranks)
             op = spans.op[index]
             if op not in titles:
-                # Where nothing runs there is no operation that has a name.
+                # Idle spans have no operation, and so no name.
                 name = () if spans.category[index] in NAMELESS else lanes.span_name(track_id, op)
                 titles[op] = index_of(printable(" ".join(filter(None, name)), _NAME))
             summaries.append(index_of(printable(summary.description, _WORDS)))
@@ -135,7 +136,7 @@ class PackedRun:
                 targets += [-1, -1, -1]
         parts = None
         if colour_spans is not spans:
-            # Inside of its spans other things run: they have the colours.
+            # Other spans run inside these: they have the colours.
             parts = {
                 "start": _differences(colour_spans.start),
                 "length": _lengths(colour_spans),
@@ -159,17 +160,17 @@ class PackedRun:
 
 
 def _one_line(title: str) -> str:
-    """The name of a lane without what aligns it on a screen of cells."""
+    """Returns the name of a lane without the blanks that align it on a screen of cells."""
     return " ".join(printable(title, _NAME).split())
 
 
 def _count_spans(lanes: Lanes, track_id: int) -> int:
-    """Spans of a track: its own lane and its streams."""
+    """Returns the number of spans of a track: its own lane and its streams."""
     return sum(len(lanes.spans(track_id, stream).start) for stream in (None, *lanes.streams(track_id)))
 
 
 def _differences(column: Sequence[int]) -> list[int]:
-    """Each number less the one before it: small ones pack well."""
+    """Returns each number less the one before it: small numbers pack well."""
     differences, before = [], 0
     for value in column:
         differences.append(value - before)
@@ -182,7 +183,7 @@ def _lengths(spans: Spans) -> list[int]:
 
 
 def _pack_path(lanes: Lanes, tracks: set[int]) -> dict[str, Any] | None:
-    """The critical path where it runs through the tracks of the page; None without a common time."""
+    """Returns the critical path where it runs through the tracks of the page; None without a common time."""
     if not lanes.facts.concurrent:
         return None
     visible_segments = [segment for segment in lanes.path() if segment[2] in tracks]
@@ -194,11 +195,11 @@ def _pack_path(lanes: Lanes, tracks: set[int]) -> dict[str, Any] | None:
 
 
 def pack_json(values: dict[str, Any]) -> str:
-    """Values as JSON, deflated, in base64."""
+    """Returns values as JSON, deflated, in base64."""
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
 def page_data(runs: Sequence[PackedRun], strings: Strings) -> dict[str, Any]:
-    """What the page's script begins with."""
+    """Returns the data that the page's script starts with."""
     return {"kinds": list(KINDS), "strings": strings.texts, "runs": [run.values for run in runs]}

@@ -1,4 +1,4 @@
-"""Where the step of each rank goes, and where it goes by SimAI's own estimate."""
+"""The sections on where the step of each rank goes, and where it goes by SimAI's own estimate."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 _TRACKS = 64
 _RANK_CELLS = 14
-# Cells of a bar, and of one beside columns for each kind of compute, which need the room.
+# Cells of a bar, and of a short one where each kind of compute has a column, which needs the room.
 _BAR_CELLS, _SHORT_BAR_CELLS = 24, 14
-# What a legend has -> one glyph for each part of a bar, as on the timeline: it says what a colour would.
+# Part of the legend -> one glyph for each part of a bar, as on the timeline: it says what a colour would.
 _GLYPHS = {
     "forward": ("▄", "f"),
     "backward": ("█", "b"),
@@ -48,9 +48,9 @@ _GLYPHS = {
     "host": ("▎", "h"),
     "idle": (" ", " "),
 }
-# The part of a bar that an account is, unless it has its name.
+# The part of a bar for an account whose name differs.
 _PARTS = {"fwd": "forward", "recompute": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer"}
-# Parts that not every run knows, by the account that has them.
+# Accounts of the parts that not every run has.
 _ACCOUNT_OF = {"host": "host", "kernel": "compute kernel", "copy": "exposed copy"}
 _HOST_WORDS = (
     "  host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
@@ -83,17 +83,17 @@ class _Line:
 
     @property
     def busy_ns(self) -> int:
-        """All compute."""
+        """All compute, ns."""
         return sum(ns for name, ns in self.ns.items() if name.startswith("compute "))
 
     @property
     def parts(self) -> list[tuple[str, int]]:
-        """(what a legend has, ns) of its bar."""
+        """(part of the legend, ns) of its bar."""
         return [(_legend_part(name), ns) for name, ns in self.ns.items()]
 
 
 def _merge_equal_lines(lines: Iterable[_Line]) -> list[_Line]:
-    """Where nobody knows stages each rank is a track: neighbours whose accounts are equal as one line."""
+    """Returns the lines; where stages are not known, consecutive ranks with equal accounts as one."""
     merged = []
 
     def key(line: _Line) -> object:
@@ -108,7 +108,7 @@ def _merge_equal_lines(lines: Iterable[_Line]) -> list[_Line]:
 
 
 def _legend_part(account: str) -> str:
-    """What a legend has for an account."""
+    """Returns the part of the legend for an account."""
     kind, _, name = account.partition(" ")
     if name == "copy":
         return name
@@ -116,8 +116,9 @@ def _legend_part(account: str) -> str:
 
 
 def format_bar(parts: Iterable[tuple[str, int]], total_ns: int, width: int) -> str:
-    """(glyph, ns) beside each other on `width` cells that stand for `whole` ns; a part ends at the cell that
-    is nearest to where it does, so that a short one may have none.
+    """Returns a bar of (glyph, ns) on `width` cells that stand for `total_ns`.
+
+    A part ends at the cell nearest to its end, so that a short one may have none.
     """
     bar, end_ns = "", 0
     for glyph, ns in parts:
@@ -127,7 +128,9 @@ def format_bar(parts: Iterable[tuple[str, int]], total_ns: int, width: int) -> s
 
 
 def _account_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a track: compute, what of the communication is exposed, waits, bubble, idle, as a bar too."""
+    """Returns a line for each track: compute, exposed communication, waits, bubble and idle, also
+    as a bar.
+    """
     if not run.timed:
         return []
     step, columns = run.step_time_ns, run.figures.account_columns
@@ -172,11 +175,11 @@ def _account_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _account_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
+    """Returns `classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
     means = mean_ns(run) if run.timed else {}
     if "cp" not in run.figures.origin.degrees:
-        # Of models alone.
+        # Context parallelism is of models alone.
         means.pop("exposed cp", None)
     for account in RARE_ACCOUNTS:
         if not means.get(account):
@@ -193,8 +196,8 @@ _ESTIMATED = (
 
 
 def _estimate_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line of figures for each line of SimAI's summary, with the sentence that explains it; nothing unless
-    the network is one of SimAI's.
+    """Returns each line of SimAI's summary with its explanation; none unless the network is one
+    of SimAI's.
     """
     estimate = run.network.simai_estimate
     if estimate is None:
@@ -222,7 +225,7 @@ def _estimate_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _estimate_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`estimates`: us to the ns."""
+    """Returns `estimates`, in us to the ns."""
     estimate = run.network.simai_estimate
     if estimate is None:
         return {"estimates": {"simai": None}}

@@ -1,4 +1,6 @@
-"""A calibration on a page and as JSON: the steps, what was fitted by what, what is left per kind of work."""
+"""A calibration as a page and as JSON: the steps, what was fitted by what, the residual of each
+kind of work.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from simcore.render.report.section import WIDTH, Field, field_lines, field_value
 from simcore.units import change_percent, column_unit, duration, format_number, plural
 
 _MOST_RANKS = 4
-# Of a path in a command line that is to be copied.
+# The most characters of a path in a command line, which is there to be copied.
 _MOST_COMMAND = 4096
 
 SCHEMA = "wltui.calibrate/1"
@@ -21,7 +23,7 @@ NOTHING_SAVED = "nothing could be fitted, so nothing is saved"
 
 
 def calibration_text(calibration: Calibration) -> str:
-    """The page."""
+    """Returns the page."""
     names = [
         f"Calibrate  {printable(calibration.before.workload.path)}",
         f"to         {printable(calibration.measured.measured.path)}",
@@ -34,7 +36,7 @@ def calibration_text(calibration: Calibration) -> str:
 
 
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
-    """All that was fitted and what is left, as plain values; times in ns, of kinds those of all ranks.
+    """Returns all fits and residuals as plain values; times in ns, those of kinds for all ranks.
 
     Schema `wltui.calibrate/1`: keys are added, never renamed.
     """
@@ -86,12 +88,14 @@ _BANDWIDTH: list[Field[BandwidthFit]] = [
 
 
 def saved_text(calibration: Calibration, path: str | None) -> str:
-    """Where the parameters are, or (None) how to save them, and which slow ranks the file has or has not."""
+    """Returns where the parameters are, or (None) how to save them, and which slow ranks the file has or
+    lacks.
+    """
     return "".join(f"{line}\n" for line in saved_lines(calibration, path, "--output FILE"))
 
 
 def saved_lines(calibration: Calibration, path: str | None, save_action: str) -> list[str]:
-    """The lines of `saved_text`. how: what saves them, a flag or a key."""
+    """Returns the lines of `saved_text`. save_action: what saves them, a flag or a key."""
     file = "FILE" if path is None else printable(shlex.quote(path), _MOST_COMMAND)
     if path is None:
         line = f"{save_action} saves these parameters for --params FILE"
@@ -111,12 +115,12 @@ def saved_lines(calibration: Calibration, path: str | None, save_action: str) ->
     lines = [line, f"Not in it: {ranks} as slow or fast as measured. Without {without}, with them {slowed}:"]
     workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
     flags = " ".join(f"--slow-rank {slow_rank}" for slow_rank in calibration.slow_ranks)
-    # One line, however long: it is there to be copied.
+    # One line of any length: it is there to be copied.
     return [*lines, f"  wltui {workload} --params {file} {flags}"]
 
 
 def warnings(calibration: Calibration) -> list[str]:
-    """What the trace leaves in doubt, each in its line."""
+    """Returns what the trace leaves in doubt, each in its line."""
     return [
         diagnostic.text()
         for diagnostic in calibration.measured.measured.diagnostics
@@ -125,7 +129,7 @@ def warnings(calibration: Calibration) -> list[str]:
 
 
 def step_lines(calibration: Calibration) -> list[str]:
-    """The measured step, and the simulated one before and after."""
+    """Returns the measured step, and the simulated one before and after."""
     step = calibration.measured_step_ns
 
     def format_step(ns: int) -> str:
@@ -145,12 +149,12 @@ def step_lines(calibration: Calibration) -> list[str]:
 
 
 def fitted_title(calibration: Calibration) -> str:
-    """What stands over `fitted_lines`."""
+    """Returns the title of `fitted_lines`."""
     return "Fitted" if calibration.is_fitted else "Nothing could be fitted"
 
 
 def fitted_lines(calibration: Calibration, width: int) -> list[str]:
-    """Each parameter before and after, and what decided it, or why it was not fitted."""
+    """Returns each parameter before and after, and what decided it, or why it was not fitted."""
     compute = calibration.compute
     if compute.why:
         scale = f"not fitted, {compute.why}"
@@ -160,7 +164,7 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
         )
     rows = [("compute scale", scale)]
     if compute.factors:
-        # A model's kinds each have one: the scale of all stays.
+        # Each kind of a model has a factor of its own: the common scale stays.
         rows = [(kind, f"x {factor:.6g}") for kind, factor in compute.factors.items()]
     rows += [
         (f"dimension {bandwidth.dimension}", _bandwidth(bandwidth)) for bandwidth in calibration.bandwidths
@@ -185,15 +189,17 @@ def _bandwidth(fit: BandwidthFit) -> str:
 
 
 def kinds_title(calibration: Calibration) -> str:
-    """What stands over `kind_lines`."""
+    """Returns the title of `kind_lines`."""
     ranks = calibration.ranks
     who = f"the mean of {plural(ranks, 'rank')}" if ranks > 1 else "of one rank"
     return f"Time of each kind of work, waiting left out, {who}"
 
 
 def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
-    """The residual of each kind, as a table with its heading. width: where a line is longer for its last
-    words, why a kind decided nothing, these stand below it; None for lines as long as they are.
+    """Returns the residual of each kind, as a table with its heading.
+
+    width: where a line is longer because of its last words, why a kind decided nothing, these go below it;
+    None: lines of any length.
     """
     head, *lines = field_lines(_kind_fields(calibration), calibration.kinds)
     if width is not None:
@@ -205,7 +211,7 @@ def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
 
 
 def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
-    """A kind of work: its residual on the mean rank and, in JSON, on all of them."""
+    """Returns the columns of a kind of work: its residual on the mean rank and, in JSON, on all of them."""
     ranks = calibration.ranks
     known_ns = [
         ns for kind in calibration.kinds for ns in (kind.measured_ns, kind.before_ns, kind.after_ns) if ns
@@ -226,7 +232,7 @@ def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
 
 
 def _break_line(line: str, why: str, width: int) -> list[str]:
-    """A line of the table; where it is too long its last words, `why`, stand below it."""
+    """Returns a line of the table; where it is too long its last words, `why`, go below it."""
     if len(line) <= width or not why:
         return [line]
     below = textwrap.wrap(why, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
@@ -234,7 +240,7 @@ def _break_line(line: str, why: str, width: int) -> list[str]:
 
 
 def _format_calls(fit: KindFit, ranks: int) -> str:
-    """Calls of a rank: in the trace and, where they differ, in the simulation; nothing for compute."""
+    """Returns the calls of a rank in the trace and, where they differ, in the simulation; "" for compute."""
     if fit.measured_calls is None and fit.measured_ns is not None:
         return ""
     calls = (fit.measured_calls, fit.simulated_calls)
@@ -243,7 +249,7 @@ def _format_calls(fit: KindFit, ranks: int) -> str:
 
 
 def rank_lines(calibration: Calibration, width: int) -> list[str]:
-    """The ranks whose compute is off the fit: they are left out of the parameters."""
+    """Returns the ranks whose compute is off the fit: they are left out of the parameters."""
     lines = []
     for fit in calibration.off[:_MOST_RANKS]:
         name = f"Rank {fit.measured_rank}"
@@ -259,7 +265,7 @@ def rank_lines(calibration: Calibration, width: int) -> list[str]:
 
 
 def rest_lines(calibration: Calibration, width: int) -> list[str]:
-    """What is in the trace alone, and what a comparison of the steps has to mind."""
+    """Returns what only the trace has, and what a comparison of the steps has to consider."""
     ranks = calibration.ranks
     host = [
         (calibration.host_ns // ranks, "operations of the host"),
@@ -282,7 +288,7 @@ def _format_mean(ns: int | None, ranks: int, unit_ns: int) -> str:
 
 
 def _format_deviation(ns: int | None, measured_ns: int | None) -> str:
-    """How far a simulated time is from a measured one: `+3.1 %`, or `x 12` of it."""
+    """Returns how far a simulated time is from a measured one: `+3.1 %`, or `x 12` of it."""
     if ns is None or not measured_ns:
         return ""
     if ns >= 10 * measured_ns:

@@ -1,7 +1,7 @@
-"""What differs between two runs, or two ranks, as a page and as JSON, section by section.
+"""A comparison of two runs, or of two ranks, as a page and as JSON, section by section.
 
-JSON is of schema `wltui.compare/1` where ops were matched, else of `wltui.beside/1`; of two ranks of
-`wltui.ranks/1`.
+JSON has schema `wltui.compare/1` where ops were matched, `wltui.beside/1` for other runs, `wltui.ranks/1` for
+two ranks.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ if TYPE_CHECKING:
     from simcore.trace.track import Track
 
 Row = TypeVar("Row")
-# The keys of a change.
+# The fields of a change.
 _CHANGE: list[Field[AccountChange]] = [
     Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda change: change.ns)
 ]  # fmt: skip
 
 
 def _change_values(change: AccountChange) -> dict[str, Any]:
-    """A change as JSON has it."""
+    """Returns a change as JSON has it."""
     return field_values(_CHANGE, (change,))[0]
 
 
 def _account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
-    """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
+    """Returns changes of accounts as JSON has them; those of a profiler only where they have time."""
     reported = [
         change for change in changes if change.a_ns or change.b_ns or change.name not in PROFILE_ACCOUNTS
     ]
@@ -73,7 +73,10 @@ def _account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
 def _change_fields(
     change: Callable[[Row], AccountChange | None], unit_ns: int, first: str, none: str = ""
 ) -> list[Field[Row]]:
-    """A, B and B - A in a unit, an `=` where they are equal. first: heading of A; none: without a change."""
+    """Returns the columns A, B and B - A in a unit, with `=` where they are equal.
+
+    first: heading of A. none: the cell without a change.
+    """
 
     def cell(figure: Callable[[AccountChange], str]) -> Callable[[Row], str]:
         def text(row: Row) -> str:
@@ -95,7 +98,7 @@ def _change_fields(
 
 
 def slower_words(a_ns: int, b_ns: int, limit: float) -> str | None:
-    """One line where step B is longer than A by more than `limit` percent of A; else None."""
+    """Returns one line where step B is longer than A by more than `limit` percent of A; else None."""
     if (b_ns - a_ns) * 100 <= limit * a_ns:
         return None
     slower = f"{percent(b_ns - a_ns, a_ns)} % slower" if a_ns else "slower"
@@ -107,7 +110,7 @@ _THEN = "     "
 
 
 def _of_model(name: str, run: Run) -> Any:
-    """A figure of a model; None of any other run."""
+    """Returns a figure of a model; None for any other run."""
     figures = run.model.model_figures
     return None if figures is None else figure_values(figures)[name]
 
@@ -117,9 +120,9 @@ _PART: list[Field[AccountPart]] = [
     Field(key="difference_ns", value=lambda account_part: account_part.ns),
 ]
 _FILE: Field[Run] = Field(key="file", value=lambda run: run.path)
-# A rank of a run, and whose times it has.
+# A rank of a run, and the track that has its times.
 _Rank = tuple["Run", int, "Track"]
-# Of runs whose ops were matched their parameters tell them apart, of others what they are.
+# Runs whose ops were matched differ in their parameters, others in their kind and layout.
 _MATCHED_RUN: list[Field[Run]] = [
     _FILE,
     *keys("step_time_ns"),
@@ -141,7 +144,7 @@ _PAIRED_RUN: list[Field[Run]] = [
     Field(key="microbatches", value=lambda run: run.shape.scheduled_microbatches),
     Field(key="diagnostics", value=lambda run: [diagnostic.values() for diagnostic in run.diagnostics]),
 ]
-# Of one rank what tells it.
+# The fields of one rank.
 _PAIRED_RANK: list[Field[_Rank]] = [
     Field(key="file", value=lambda side: side[0].path),
     Field(key="run", value=lambda side: side[0].setup.label),
@@ -154,7 +157,7 @@ _PAIRED_RANK: list[Field[_Rank]] = [
 
 
 def _side_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """What has to be known before figures are believed, a line a side, B - A, and why."""
+    """Returns the notices, a line for each side, B - A, and why."""
     title = words.title(compared)
     text = [title] if title else []
     for line in compared.notices:
@@ -170,13 +173,13 @@ def _side_lines(compared: Comparison, options: PageOptions) -> list[str]:
     each = [each_words(run.shape) for run in (compared.a, compared.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
     if max(len(side) for side in compared.side_texts) + width + 15 > WIDTH:
-        # What the two are comes first.
+        # The texts of the two sides need the room.
         width = 0
     for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.side_texts, strict=True):
         line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{side}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
     by_work = compare_by_work(compared.a.shape, compared.b.shape)
-    # More micro-batches in a step are more work, and no loss.
+    # More micro-batches in a step are more work, not a loss.
     steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
     steps += ", not the same work" if is_other_work(compared.a.shape, compared.b.shape) else ""
     paired = words.paired_words(compared)
@@ -190,8 +193,8 @@ def _side_lines(compared: Comparison, options: PageOptions) -> list[str]:
 
 
 def _side_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`schema`, `a`, `b`; of two ranks `sentences`, of runs `difference_ns`, `why`, `parts`, and what of the
-    two is not alike.
+    """Returns `schema`, `a` and `b`; for two ranks `sentences`, for runs `difference_ns`, `why`, `parts` and
+    differences of the layouts or parameters.
     """
     runs, ops = (compared.a, compared.b), compared.ops
     if compared.ranks is not None:
@@ -218,7 +221,7 @@ def _side_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
         "a": a,
         "b": b,
         "difference_ns": compared.difference_ns,
-        # How much longer B is, in per cent of A; null of nothing.
+        # How much longer B is, in per cent of A; null where A takes no time.
         "difference_percent": 100 * compared.difference_ns / a_ns if a_ns else None,
         "why": compared.why_text,
         "parts": field_values(_PART, compared.parts),
@@ -230,7 +233,7 @@ def _as_plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-# An account of the mean rank, and of those that stand out where there are such.
+# An account of the mean rank, and of the ranks that stand out where there are any.
 _Accounts = tuple[AccountChange, ...]
 _PASS: list[Field[PassPair]] = [
     Field(key="direction", value=lambda matched_pass: matched_pass.a.direction),
@@ -249,7 +252,7 @@ _STAGE: list[Field[StagePair]] = [
 
 
 def _account_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """The accounts that there are, those that change most where there is no room for all, and the step."""
+    """Returns the accounts with time, those that change most where not all have room, and the step."""
     step = AccountChange("step", compared.a.step_time_ns, compared.b.step_time_ns)
     unit_ns, unit = column_unit(max(step[1:]))
     columns = compared.account_columns
@@ -269,8 +272,8 @@ def _account_lines(compared: Comparison, options: PageOptions) -> list[str]:
 
 
 def _account_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`accounts`; of runs also `worst`, of the ranks that compute least, or `stages` and `lanes` that are
-    paired.
+    """Returns `accounts`; for runs also `worst`, of the ranks that compute least, or the paired `stages` and
+    `lanes`.
     """
     mean, *others = map(_account_values, compared.account_columns)
     if compared.ranks is not None:
@@ -304,12 +307,12 @@ def _track_json(run: Run, track: Track) -> dict[str, Any]:
 _PATH_ROWS = 5
 _NAME_CELLS = 28
 _NO_LAYER = "no layer"
-# A kind, and a stage or a layer beside it.
+# A kind, and a stage or a layer in the same row.
 _PathRow = tuple["AccountChange | None", "AccountChange | None"]
 
 
 def _path_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """What the two are made of: by kind and, where that moves more, by stage or by layer."""
+    """Returns the changes of the critical paths: by kind and by stage or layer, whichever changes more."""
     paths = None if compared.ops is None else compared.ops.paths
     if paths is None or not any(change.ns for changes in paths for change in changes):
         return []
@@ -338,7 +341,7 @@ def _path_lines(compared: Comparison, options: PageOptions) -> list[str]:
 
 
 def _path_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`critical_path`, of runs that were matched op by op."""
+    """Returns `critical_path`, for runs that were matched op by op."""
     if compared.ops is None:
         return {}
     paths = compared.ops.paths
@@ -365,7 +368,7 @@ def _pass_change_ns(stage: StagePair) -> int:
 
 
 def _pass_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """A line a stage, those that change most; nothing where no passes are paired."""
+    """Returns a line for each stage, those that change most; none where no passes are paired."""
     stages = compared.stages if compared.ops is None else ()
     with_passes = [
         stage for stage in stages if any(stage.pass_ns(direction) is not None for direction in _DIRECTIONS)
@@ -409,7 +412,7 @@ def _layer_fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
 
 
 def _layer_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """A line a layer that changes; nothing where none does."""
+    """Returns a line for each layer that changes; none where none does."""
     layers = () if compared.ops is None else compared.ops.layers
     changed_layers = [layer for layer in layers if layer.total_change_ns]
     if not changed_layers:
@@ -427,13 +430,13 @@ def _layer_lines(compared: Comparison, options: PageOptions) -> list[str]:
 
 
 def _layer_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`layers`, of runs that were matched op by op."""
+    """Returns `layers`, for runs that were matched op by op."""
     if compared.ops is None:
         return {}
     return {"layers": field_values(_layer_fields(1, "ns"), compared.ops.layers)}
 
 
-# What it is in words, and the op.
+# The op in words, and its change.
 _Op = tuple[str, "OpChange"]
 _OP: list[Field[_Op]] = [
     Field("op", lambda op: op[0], left=True),
@@ -453,7 +456,7 @@ _OP: list[Field[_Op]] = [
         "difference_ns", lambda op: op[1].b_ns - op[1].a_ns,
     ),
 ]  # fmt: skip
-# Where it is, and the kind of time.
+# Where a kind of time changes, in words, and its change.
 _Kind = tuple[str, "KindChange"]
 _KIND: list[Field[_Kind]] = [
     Field("where", lambda kind: kind[0], left=True),
@@ -470,17 +473,17 @@ _KIND: list[Field[_Kind]] = [
 
 
 def _op_movers(ops: OpChanges) -> list[_Op]:
-    """The ops that differ most."""
+    """Returns the ops that differ most."""
     return [(op_words.op_words(ops, mover), mover) for mover in ops.op_changes]
 
 
 def _kind_movers(compared: Comparison) -> list[_Kind]:
-    """What kinds of time change most."""
+    """Returns the kinds of time that change most."""
     return [(words.where_words(mover), mover) for mover in compared.kind_changes]
 
 
 def _mover_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """A line an op, or a kind of time of a stage or a rank."""
+    """Returns a line for each op, or for each kind of time of a stage or a rank."""
     if compared.ops is not None:
         ops = _pick_in_turn(_op_movers(compared.ops), options.rows)
         split_lines = wrap(op_words.splits_words(compared.ops), "  ", "  ")
@@ -499,7 +502,7 @@ def _mover_lines(compared: Comparison, options: PageOptions) -> list[str]:
 
 
 def _pick_in_turn(movers: Sequence[_Op], most: int | None) -> list[_Op]:
-    """Ops from each measure in turn until there are `most`, listed in the order of the comparison."""
+    """Returns ops from each measure in turn until there are `most`, in the order of the comparison."""
     by_measure: dict[str, list[_Op]] = {}
     for mover in movers:
         by_measure.setdefault(mover[1].measure, []).append(mover)
@@ -508,21 +511,21 @@ def _pick_in_turn(movers: Sequence[_Op], most: int | None) -> list[_Op]:
 
 
 def _mover_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`movers`."""
+    """Returns `movers`."""
     if compared.ops is None:
         return {"movers": field_values(_KIND, _kind_movers(compared))}
     return {"movers": field_values(_OP, _op_movers(compared.ops))}
 
 
 def _unchanged_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """What is unchanged, and the micro-batches in memory where these change."""
+    """Returns what is unchanged, and the micro-batches in memory where these change."""
     same = wrap(f"Unchanged: {', '.join(compared.unchanged) or 'nothing'}", "", "  ")
     cost = "" if compared.ops is None else op_words.cost_words(compared.ops)
     return [*same, *([cost] if cost else [])]
 
 
 def _unchanged_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`unchanged` and, of runs that were matched op by op, `peak_microbatches`."""
+    """Returns `unchanged` and, for runs that were matched op by op, `peak_microbatches`."""
     if compared.ops is None:
         return {"unchanged": compared.unchanged}
     cost = compared.ops.memory_change
@@ -537,20 +540,20 @@ SECTIONS: tuple[Section[Comparison], ...] = (
     SIDES,
     _ACCOUNTS,
     Section("path-changes", _path_lines, _path_json),
-    # `stages` of the accounts has them.
+    # No JSON: `stages` of the accounts has the passes.
     Section("pass-changes", _pass_lines),
     Section("layer-changes", _layer_lines, _layer_json),
     _MOVERS,
     NAMES,
     Section("unchanged", _unchanged_lines, _unchanged_json),
 )
-# Those of two ranks, whose sum is one step and no mean.
+# The sections of two ranks, whose accounts sum to one step and are no means.
 _OF_RANKS = (SIDES, _ACCOUNTS, NAMES)
-# What a person reads at once; --all has everything.
+# The most lines of a page, to be read at once; --all has everything.
 _LINES = 40
 _LEAST_ACCOUNTS, _LEAST_NAMES = 4, 5
 _LEAST_MOVERS, _MOST_MOVERS = 3, 7
-# Lines of a table beside its rows: title, heading and a blank line; of the accounts also the step.
+# Lines of a table without its rows: title, heading and a blank line; the accounts also have the step.
 _LINES_PER_TABLE = 3
 # The keys that come first, whatever the order of the page.
 _FIRST_KEYS = (
@@ -561,10 +564,10 @@ _FIRST_KEYS = (
 
 
 def comparison_page(compared: Comparison, everything: bool = False) -> str:
-    """The page. It has at most 40 lines: accounts that change least give way first, then what differs most;
-    of two ranks names that differ least.
+    """Returns the page, at most 40 lines unless `everything` is set.
 
-    everything: all that there is.
+    The accounts that change least give way first, then what differs most; for two ranks the names that differ
+    least.
     """
     sections = sections_of(compared)
     if everything:
@@ -587,18 +590,18 @@ def comparison_page(compared: Comparison, everything: bool = False) -> str:
 
 
 def sections_of(compared: Comparison) -> tuple[Section[Comparison], ...]:
-    """Those of `SECTIONS` that a comparison has."""
+    """Returns the sections of `SECTIONS` that a comparison has."""
     return SECTIONS if compared.ranks is None else _OF_RANKS
 
 
 def _count_remaining_lines(compared: Comparison, giving_way: Sequence[Section[Comparison]]) -> int:
-    """The lines that the other sections leave of a page."""
+    """Returns the lines that the other sections leave of a page."""
     others = [section for section in sections_of(compared) if section not in giving_way]
     texts = [section.lines(compared, PageOptions()) for section in others]
     return _LINES - sum(len(lines) + 1 for lines in texts if lines) + 1
 
 
 def comparison_json(compared: Comparison) -> dict[str, Any]:
-    """The comparison as plain values; times in ns, differences B - A."""
+    """Returns the comparison as plain values; times in ns, differences B - A."""
     first = _FIRST_KEYS if compared.ranks is None else ()
     return values(sections_of(compared), compared, PageOptions(everything=True), first)

@@ -1,4 +1,6 @@
-"""Why the step is not shorter: its critical path with its longest segments, and who waits for whom."""
+"""The sections on why the step is not shorter: the critical path with its longest segments, and the waits of
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,14 @@ _SEGMENT_CELLS = 32
 
 
 class _RepeatedSegments(NamedTuple):
-    """Segments that run the same for as long: the first of them, in words, and how many."""
+    """Equal segments that take equally long."""
 
     first: PathSegment
+    """The first of them."""
     words: tuple[str, str]
+    """What they run, in words."""
     times: int
+    """How many there are."""
 
 
 def _format_segment(repeated: _RepeatedSegments) -> str:
@@ -55,7 +60,9 @@ _SEGMENT: list[Field[PathSegment]] = keys(
 
 
 def _path_lines(run: Run, options: PageOptions) -> list[str]:
-    """Its sums by each grouping that the run has, and the longest segments, alike ones on one line."""
+    """Returns the sums of the path by each grouping of the run, and its longest segments, equal ones on one
+    line.
+    """
     if not run.timed:
         return []
     step = run.step_time_ns
@@ -67,7 +74,7 @@ def _path_lines(run: Run, options: PageOptions) -> list[str]:
     page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}; % of that"]
     for by, parts in sums.items():
         if by == "rank" and len(parts) == len(sums.get("stage", ())):
-            # One rank a stage: the line before says it.
+            # With one rank for each stage the line before says the same.
             continue
         displayed_parts = [
             f"{short_name(what, _SEGMENT_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
@@ -93,7 +100,7 @@ def _path_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _group_equal_segments(run: Run) -> list[list[int]]:
-    """The segments that take as long and run the same together, the longest first."""
+    """Returns the indices of equal segments that take equally long, the longest first."""
     by_key: dict[tuple[int, object], list[int]] = {}
     segments = zip(path_parts(run, "kind"), run.figures.path_kind_keys(), strict=True)
     for index, ((_, ns), what) in enumerate(segments):
@@ -102,7 +109,7 @@ def _group_equal_segments(run: Run) -> list[list[int]]:
 
 
 def _path_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`critical_path`: its segments in the order of time; null for what a segment has not."""
+    """Returns `critical_path`: its segments in the order of time; null for what a segment does not have."""
     segments = run.figures.path_segments() if run.timed else ()
     fields = _SEGMENT if run.figures.nodes is None else [*_SEGMENT, *keys("node")]
     return {"critical_path": field_values(fields, segments)}
@@ -135,7 +142,7 @@ def _wait_fields(run: Run) -> list[Field[WaitFor]]:
 
 
 def _wait_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a wait, the longest ones; nothing where nobody is known to wait."""
+    """Returns a line for each of the longest waits; none where no waits are known."""
     waits = run.figures.waits_for
     if not waits:
         return []
@@ -145,7 +152,7 @@ def _wait_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def wait_values(run: Run) -> list[dict[str, Any]]:
-    """Each wait as JSON."""
+    """Returns each wait as JSON."""
     return field_values(_wait_fields(run), run.figures.waits_for)
 
 

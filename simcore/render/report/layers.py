@@ -1,5 +1,6 @@
-"""The layer table as text and JSON: the most expensive rows, equal ones together, or every row with its
-cells; operations of a trace; nodes by name. Its columns are those of `simcore/trace/layers.py`.
+"""The layer table as text and JSON: the most expensive rows, equal ones merged, or every row with its cells.
+
+Of traces it has operations, or nodes by name. Its columns are those of `simcore/trace/layers.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXPENSIVE_LAYERS = 10
 _NAME_CELLS = 32
-# How a value is written, by what it is, of (value, step ns, ns of the unit of times).
+# How a value is written, by its unit, from (value, step ns, ns of the unit of times).
 _FORMS: dict[Unit, Callable[[Any, int, float], str]] = {
     "ns": lambda ns, _, unit_ns: f"{ns / unit_ns:.3f}",
     "share": lambda ns, step_ns, _: percent(ns, step_ns),
@@ -39,8 +40,9 @@ _FORMS: dict[Unit, Callable[[Any, int, float], str]] = {
 def column_field(
     column: Column, step_ns: int, unit: tuple[float, str], name: Callable[[str], str], heading: str = ""
 ) -> Field[Any]:
-    """Returns a column as one of a page. unit: of times, its ns and its name. name: how names are written;
-    heading: of names.
+    """Returns a column as a field of a page.
+
+    unit: of times, its ns and its name. name: writes names. heading: of names.
     """
     unit_ns, unit_name = unit
 
@@ -57,10 +59,10 @@ def column_field(
 
 
 def _fields(run: Run) -> list[tuple[Column, Field[Any]]]:
-    """The columns of rows and their cells, or of operations."""
+    """Returns the columns of rows and their cells, or of operations."""
     lines = run.figures.lines
     heading, name = ("layer", printable) if lines == "rows" else ("operation", short_name)
-    # Operations of a step of microseconds are none of 0.000 ms.
+    # For a step of microseconds operations need a finer unit than ms.
     unit = (1e6, "ms") if lines == "rows" else column_unit(min(run.step_time_ns, 10**9 - 1))
     return [
         (column, column_field(column, run.step_time_ns, unit, lambda text: name(text, _NAME_CELLS), heading))
@@ -69,12 +71,12 @@ def _fields(run: Run) -> list[tuple[Column, Field[Any]]]:
 
 
 class _Line(NamedTuple):
-    """A cell that computes or communicates, in the table of all rows. row: None where the line before has it;
-    cell: None of a row that has none.
-    """
+    """A cell that computes or communicates, in the table of all rows."""
 
     row: LayerUse | None
+    """The row; None where the line before has it."""
     cell: LayerCell | None
+    """The cell; None for a row without any."""
 
 
 def _all_row_fields(run: Run) -> list[Field[_Line]]:
@@ -110,7 +112,7 @@ def _all_row_fields(run: Run) -> list[Field[_Line]]:
 
 
 def _cell_lines(row: LayerUse) -> Iterator[_Line]:
-    """A line for each cell of a row that computes or communicates, or one where none does."""
+    """Yields a line for each cell of a row that computes or communicates, or one where none does."""
     used_cells = [cell for cell in row.cells.values() if cell.is_modelled or cell.collective is not None]
     yield _Line(row, used_cells[0] if used_cells else None)
     for cell in used_cells[1:]:
@@ -118,11 +120,11 @@ def _cell_lines(row: LayerUse) -> Iterator[_Line]:
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
-    """The groups of equal rows, or the operations, that cost most, or all rows.
+    """Returns the groups of equal rows, or the operations, that cost most, or all rows.
 
-    Of all rows, compute and alone: of one run of the cell. exposed: of all runs of the row in a step, on the
-    rank where compute and exposed together are most. Bandwidths: GB/s, of the collective alone. critical: of
-    all ranks, what of the critical path its spans are.
+    In the table of all rows, compute and alone are of one run of the cell; exposed is of all runs of the row
+    in a step, on the rank where compute and exposed together are most. Bandwidths: GB/s, of the collective
+    alone. critical: the part of the critical path that its spans are, of all ranks.
     """
     groups = run.figures.layers(grouped=True)
     if not groups:
@@ -153,9 +155,11 @@ def lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def values(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`layers`: each row of the file, or operation, with its share of the critical path and its slack."""
+    """Returns `layers`: each row of the file, or operation, with its share of the critical path and its
+    slack.
+    """
     if run.figures.nodes is not None:
-        # Their names are the layers: see `nodes.py`.
+        # Names of nodes are the layers: see `nodes.py`.
         return {}
     return {"layers": json_rows(run.figures.layers(grouped=False), run.step_time_ns)}
 

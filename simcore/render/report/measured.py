@@ -1,5 +1,7 @@
-"""Sections that measured runs alone have: the run of the files and its replay, the operations by name, and
-the bandwidths of the collectives whose bytes a profiler's trace tells.
+"""The sections of measured runs alone: the run of the files and its replay, the operations by name, the
+bandwidths.
+
+Bandwidths are those of collectives whose bytes a profiler's trace tells.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ _END: list[Field[RankDifference]] = [
 
 
 def recorded_of(run: Run) -> RecordedRun | None:
-    """What is known of a run whose times were measured, None of any other."""
+    """Returns the recording of a run whose times were measured; None for any other."""
     return cast("RecordedRun | None", run.recording)
 
 
@@ -71,14 +73,16 @@ def _differences(run: Run) -> list[RankDifference]:
     recorded = recorded_of(run)
     if recorded is None or not recorded.is_replayed:
         return []
-    # Imported here: only what was recorded is replayed.
+    # Imported here: only recordings are replayed.
     from simcore.replay.differences import differences
 
     return differences(recorded)
 
 
 def _replay_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
+    """Returns a line for each rank: its end, measured and replayed, and the operations that explain the
+    difference.
+    """
     rank_differences = _differences(run)
     if not rank_differences:
         return []
@@ -91,7 +95,7 @@ def _replay_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _measured_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
+    """Returns `measured`: the step and the ranks as measured and, for a replay, as replayed."""
     recorded = recorded_of(run)
     if recorded is None:
         return {}
@@ -121,7 +125,7 @@ def _measured_json(run: Run, options: PageOptions) -> dict[str, Any]:
 
 
 def _rank_values(run: MeasuredRun) -> list[dict[str, Any]]:
-    """Each rank; its ns by category sum to the step time."""
+    """Returns each rank; its ns by category sum to the step time."""
     # Imported here: other runs have none.
     from simcore.measured.summary import rank_times
 
@@ -140,7 +144,7 @@ def _rank_values(run: MeasuredRun) -> list[dict[str, Any]]:
 
 
 def _reported_categories(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
-    """ns by category; what a profiler alone tells is left out where there is none of it."""
+    """Returns ns by category; those of profilers alone only where they have time."""
     return {
         name: account_ns
         for name, account_ns in ns.items()
@@ -149,7 +153,7 @@ def _reported_categories(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, i
 
 
 def _profile_values(displayed_run: Run, results: ReplayedRun, options: PageOptions) -> dict[str, Any]:
-    """What is known of profiler traces alone; nothing of others."""
+    """Returns the figures of profiler traces alone; none for other runs."""
     run, recorded = results.measured, results.measured.recorded
     if recorded is None:
         return {}
@@ -190,7 +194,7 @@ def _profile_values(displayed_run: Run, results: ReplayedRun, options: PageOptio
 
 
 def _wait_accounts(run: Run) -> dict[str, Any]:
-    """The accounts of each rank, which sum to the step, and who waits for whom."""
+    """Returns the accounts of each rank, which sum to the step, and the waits between ranks."""
     # An order without times has no accounts.
     accounts = [
         {"ranks": track.ranks.text(), "stage": track.stage, "compute_ns": own.compute_ns(),
@@ -204,15 +208,17 @@ def _wait_accounts(run: Run) -> dict[str, Any]:
 MEASURED: Section[Run] = Section("measured", _replay_lines, _measured_json)
 
 
-# Nobody reads more rows than these; the first are the ones that take most.
+# The most rows of a table; the first are those that take most.
 _MOST_ROWS = 60
 
 
 def _operation_fields(
     run: MeasuredRun, waited: Callable[[OpFigures], int] | None, every_ns: int = 0
 ) -> list[Field[OpFigures]]:
-    """waited: how much of the longest is waiting for others; None where nobody is known to wait. every_ns: of
-    all operations together.
+    """Returns the columns of an operation.
+
+    waited: returns how much of the longest call is waiting for others; None where no waits are known.
+    every_ns: the time of all operations together.
     """
     # A kernel takes microseconds.
     unit_ns, decimals = (1e3, 1) if run.of_devices else (1e6, 2)
@@ -227,7 +233,7 @@ def _operation_fields(
         return f"{run.unit} {figures.most_rank}{batch}" if figures.measured else "no duration"
 
     def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
-        """A cell of ms; no column in an order without times."""
+        """Returns a cell of ms; None, no column, for an order without times."""
         return (
             None
             if ns is None or not run.timed
@@ -261,7 +267,7 @@ def _operation_fields(
 
 
 def _operation_lines(run: Run, options: PageOptions) -> list[str]:
-    """The operations and sub-operations, the ones that take most first; an order without times as it is."""
+    """Returns the operations and sub-operations, the longest first; an order without times as it is."""
     recorded = recorded_of(run)
     if recorded is None:
         return []
@@ -306,7 +312,7 @@ def _longest_waits(recorded: ReplayedRun) -> Callable[[OpFigures], int]:
 
 
 def order_lines(run: MeasuredRun, width: int) -> list[str]:
-    """The operations of each stage or rank in the order of the file, each with its micro-batch."""
+    """Returns the operations of each stage or rank in the order of the file, each with its micro-batch."""
     page = ["Order of the operations, with their micro-batches"]
     for rank in run.ranks:
         ops = rank.ops
@@ -322,8 +328,10 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
 
 
 def _operation_values(recorded: ReplayedRun) -> dict[str, Any]:
-    """`operations`, with the least slack of each, `sub_operations`, and `layers` where a profiler's trace
-    tells them, of the times of the files.
+    """Returns `operations` with the least slack of each, `sub_operations`, and `layers`, by the times of the
+    files.
+
+    `layers` are there where a profiler's trace tells them.
     """
     from simcore.measured.summary import op_figures, sub_figures
     from simcore.replay.operations import group_operations, least_slacks
@@ -346,14 +354,14 @@ OPERATIONS: Section[Run] = Section("operations", _operation_lines)
 
 
 _MOST_BANDWIDTHS = 20
-# The collectives that `wltui collective` knows, by the word for them in a trace.
+# The collectives that `wltui collective` knows, by their word in a trace.
 _SIMULATED = {
     "allreduce": "all-reduce", "allgather": "all-gather", "allgatherintotensor": "all-gather",
     "reducescatter": "reduce-scatter", "reducescattertensor": "reduce-scatter", "alltoall": "all-to-all",
     "alltoallv": "all-to-all",
 }  # fmt: skip
 _GROUP_CELLS = 24
-# Kernels of a kind that are named where nothing tells what they move.
+# The most kernels that are named for one reason why they have no bandwidth.
 _MOST_WITHOUT = 4
 
 
@@ -409,7 +417,7 @@ def _bandwidths(run: Run) -> list[Bandwidth]:
 
 
 def _missing_bandwidth_lines(run: Run) -> list[str]:
-    """Why further collectives have no bandwidth, by the reason."""
+    """Returns why further collectives have no bandwidth, by the reason."""
     recorded = recorded_of(run)
     if recorded is None:
         return []
@@ -429,7 +437,7 @@ def _missing_bandwidth_lines(run: Run) -> list[str]:
 
 
 def _bandwidth_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line for collectives of one operation, group and size, those that take most first."""
+    """Returns a line for collectives of one operation, group and size, those that take most first."""
     bandwidths, without = _bandwidths(run), _missing_bandwidth_lines(run)
     if not bandwidths:
         return ["Bandwidths of collectives: none is known", *without] if without else []
@@ -447,7 +455,7 @@ def _bandwidth_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _bandwidth_fields(options: PageOptions) -> list[Field[Bandwidth]]:
-    """With what they take on the cluster that is asked for."""
+    """Returns the columns of bandwidths, with the times on the requested cluster."""
     if options.cluster is None:
         return _BANDWIDTH
     name, choice = options.cluster
@@ -474,13 +482,14 @@ def _bandwidth_fields(options: PageOptions) -> list[Field[Bandwidth]]:
 
 
 def _priced_ns(choice: ClusterChoice, bandwidth: Bandwidth) -> int | None:
-    """What `wltui collective` says of it: alone, on an idle network. None of what it does not know. Raises
-    UsageError where the cluster has no such ranks.
+    """Returns the ns of `wltui collective` for it, alone on an idle network; None for unknown collectives.
+
+    Raises UsageError where the cluster has no such ranks.
     """
     word = _SIMULATED.get(bandwidth.operation)
     if word is None:
         return None
-    # Imported here: most pages ask for no cluster.
+    # Imported here: most pages have no cluster.
     from simcore.cluster import group_shape
     from simcore.collectives import NAMES, completion_times
 
@@ -491,8 +500,10 @@ def _priced_ns(choice: ClusterChoice, bandwidth: Bandwidth) -> int | None:
 
 
 def _cluster_note_lines(bandwidths: Sequence[Bandwidth], options: PageOptions) -> list[str]:
-    """What the columns of a cluster are, else the command that says what the first it knows takes on one;
-    nothing where it knows none.
+    """Returns what the columns of a cluster are, else the command that prices the first known collective on
+    one.
+
+    None where no collective is known.
     """
     if options.cluster is not None and any(bandwidth.operation in _SIMULATED for bandwidth in bandwidths):
         on = printable(options.cluster[0], _GROUP_CELLS)
@@ -513,7 +524,7 @@ def _cluster_note_lines(bandwidths: Sequence[Bandwidth], options: PageOptions) -
 
 
 def _bandwidth_values(run: Run, options: PageOptions) -> list[dict[str, Any]]:
-    """Each line as JSON."""
+    """Returns each line as JSON."""
     return field_values(_bandwidth_fields(options), _bandwidths(run))
 
 

@@ -1,4 +1,6 @@
-"""Throughput of a model, and what a rank of each stage holds in memory; of a file what is known of it."""
+"""The section on the throughput of a model and the memory of a rank of each stage; for a file the
+known part.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _OF_MODEL = (*_PARTS, "overhead", "needed")
 
 
 class _Line:
-    """Neighbouring stages that hold the same. parts: of `memory`, those that are known."""
+    """Consecutive stages with equal memory. parts: the known parts of `memory`."""
 
     def __init__(self, memory: StageMemory | FileMemory, parts: tuple[str, ...] = _PARTS) -> None:
         self.memory = memory
@@ -42,7 +44,7 @@ class _Line:
         return str(first) if first == self.last else f"{first}-{self.last}"
 
     def cells(self) -> list[str]:
-        """GB of each part, and the chunks held."""
+        """Returns GB of each part, and the chunks held."""
         return [*(_gb(getattr(self.memory, part)) for part in self.parts), str(self.memory.peak_chunks)]
 
 
@@ -72,7 +74,7 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a stage, GB; neighbours that hold the same are one line."""
+    """Returns a line for each stage, GB; consecutive stages with equal memory are one line."""
     figures = run.model.model_figures
     if figures is None:
         return _file_lines(run.model.file_memory, run.model.memory_unknown)
@@ -92,8 +94,9 @@ def lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
-    """What the rows of a file say: no limit, nothing of the loss and of what single ops need. unknown: why
-    they say nothing.
+    """Returns what the rows of a file tell: no limit, no memory of the loss and of single ops.
+
+    unknown: why they tell nothing.
     """
     if not memory:
         return [f"Memory of a rank: not known, as {unknown}"]
@@ -110,8 +113,8 @@ def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
 
 
 def values(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`throughput`, `trust`, `memory` by stage and `model`; of a file `memory` alone, where its rows say
-    it.
+    """Returns `throughput`, `trust`, `memory` by stage and `model`; for a file `memory` alone, where its rows
+    tell it.
     """
     figures = run.model.model_figures
     if figures is not None:
@@ -124,8 +127,10 @@ SECTION: Section[Run] = Section("memory", lines, values)
 
 
 def _file_values(file_memory: FileMemory) -> dict[str, Any]:
-    """The keys of a model's memory; None what no file says. about: parts that are rough, and the total with
-    them: of layers that are recomputed they are less. at_least: the total lacks them, so that more is needed.
+    """Returns the keys of a model's memory for a stage of a file; None for those that no file tells.
+
+    about: parts that are estimates, with the total: recomputed layers need less. at_least: whether the total
+    lacks parts.
     """
     known_parts = {part: getattr(file_memory, part, None) for part in _PARTS}
     is_rough = file_memory.activations is not None
@@ -136,13 +141,13 @@ def _file_values(file_memory: FileMemory) -> dict[str, Any]:
 
 
 def _trust_values(trust: PublishedError) -> dict[str, Any]:
-    """The GPU, None for constants of a file alone, and how far published steps of the kind are off."""
+    """Returns how far published steps of a kind are off. gpu: None for constants of a file alone."""
     kind = trust.kind._asdict() | {"gpu": trust.kind.gpu or None}
     return kind | {"steps": trust.steps, "median": trust.median, "p90": trust.p90}
 
 
 def figure_values(figures: ModelFigures) -> dict[str, Any]:
-    """The figures of a model as JSON has them, bytes."""
+    """Returns the figures of a model as JSON has them, bytes."""
     stage: list[Field[StageMemory]] = [
         *keys("stage", *_OF_MODEL),
         Field(key="limit", value=lambda stage_memory: figures.limit),

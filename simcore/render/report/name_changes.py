@@ -1,4 +1,4 @@
-"""What differs between two by name: a table and `by_name` of the JSON, of two runs and of two ranks."""
+"""The section on differences by name: a table and `by_name` of the JSON, for two runs and for two ranks."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ def _fields(unit_ns: int, unit: str) -> list[Field[NameChange]]:
     ]
 
 
-# Of two runs beside other subjects.
+# Rows for two runs, where the page has other sections, too.
 _ROWS = 5
 
 
 def _name_lines(compared: Comparison, options: PageOptions) -> list[str]:
-    """Those that differ most, what is idle left out; of runs a few, and what they say together: of two ranks
-    that stands first.
+    """Returns the names that differ most, idle time left out.
+
+    For runs these are a few, with sentences; for two ranks the sentences come first on the page.
     """
     changed_names = [
         change for change in compared.name_changes if change.name and (change.ns or change.extra_calls)
@@ -65,7 +66,7 @@ def _name_lines(compared: Comparison, options: PageOptions) -> list[str]:
 
 
 def _name_values(compared: Comparison, options: PageOptions) -> dict[str, Any]:
-    """`by_name`, what is idle too: those of an account sum to it. Nothing of what has no names."""
+    """Returns `by_name`, with idle time: those of an account sum to it. Empty where nothing has names."""
     return {"by_name": field_values(_fields(1, "ns"), compared.name_changes)} if compared.name_changes else {}
 
 

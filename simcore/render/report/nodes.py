@@ -1,4 +1,4 @@
-"""Execution traces: when each rank ends, the nodes by name, and the groups of collectives."""
+"""The section on execution traces: when each rank ends, the nodes by name, and the groups of collectives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
-    """Neighbouring ranks that end alike on one line, the names of nodes that take most, the groups."""
+    """Returns consecutive ranks that end equally on one line, the names of nodes that take most,
+    the groups.
+    """
     tables = run.figures.nodes
     if tables is None:
         return []
@@ -84,10 +86,10 @@ def lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
-    """unit_ns: 0 for whole ns, as ASTRA-sim prints them."""
+    """Returns the columns of a rank. unit_ns: 0 for whole ns, as ASTRA-sim prints them."""
 
     def exposed(rank_ends: Sequence[RankEnd]) -> str:
-        # ASTRA-sim's exposed time is a number of 64 bits without a sign: it may wrap.
+        # ASTRA-sim's exposed time is an unsigned number of 64 bits: it may wrap.
         ns = rank_ends[0].exposed_ns
         if not unit_ns:
             return str(ns)
@@ -107,7 +109,7 @@ def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
 
 
 def values(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`ranks`, `layers` (names of nodes), `groups`."""
+    """Returns `ranks`, `layers` (names of nodes) and `groups`."""
     tables = run.figures.nodes
     if tables is None:
         return {}

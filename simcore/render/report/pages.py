@@ -1,6 +1,6 @@
 """The page and the JSON of a run: its head, the sections of this room in their order, and its diagnostics.
 
-A new section is a `Section` in a file of this room and a line here. JSON is of schema `wltui.report/1`: keys
+A new section is a `Section` in a file of this room and a line here. JSON has schema `wltui.report/1`: keys
 are added, never renamed.
 """
 
@@ -34,7 +34,7 @@ _WORKLOAD = keys("format", "policy", "rows", "declared_rows", "microbatches", "d
 
 
 def _head_lines(run: Run, options: PageOptions) -> list[str]:
-    """The step time, a sentence a line, the main cause first, and a line a fact."""
+    """Returns the step time, a line for each sentence, the main cause first, and a line for each fact."""
     figures = run.figures
     insight_lines = (
         [line for sentence in figures.insights for line in wrap(sentence.text, "  ", "    ")]
@@ -42,13 +42,13 @@ def _head_lines(run: Run, options: PageOptions) -> list[str]:
         else []
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
-    # Those of other runs say what their shares are of.
+    # Sentences on other runs say what their shares are of.
     title = "In words, % of step" if run.figures.states_shares else "In words"
     return [*figures.title.split("\n"), "", *([title, *insight_lines, ""] if insight_lines else []), *facts]
 
 
 def _head_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """The step, the sentences, `workload`, `cluster`, `parameters` and how much there is of the run."""
+    """Returns the step, the sentences, `workload`, `cluster`, `parameters` and the counts of the run."""
     origin = run.figures.origin
     return {
         "workload": field_values(_WORKLOAD, [origin])[0],
@@ -71,7 +71,7 @@ HEAD: Section[Run] = Section("head", _head_lines, _head_json)
 
 
 def _diagnostic_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a diagnostic; those of another file than the one that was opened name theirs."""
+    """Returns a line for each diagnostic; one of another file than the opened one names it."""
     counts = Counter(diagnostic.severity for diagnostic in run.diagnostics)
     count_texts = [
         plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]
@@ -92,7 +92,7 @@ def _format_diagnostic(diagnostic: Diagnostic, path: str) -> list[str]:
 
 
 def _diagnostic_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`diagnostics`."""
+    """Returns `diagnostics`."""
     return {"diagnostics": [diagnostic.values() for diagnostic in run.diagnostics]}
 
 
@@ -135,8 +135,10 @@ def run_page(
     every_layer: bool = False,
     cluster: tuple[str, ClusterChoice] | None = None,
 ) -> str:
-    """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table.
-    cluster: see `PageAsked`.
+    """Returns the page of a run.
+
+    with_what_if: also what would help. every_layer: all rows, or operations, in their table. cluster: of
+    `PageOptions`.
     """
     run.weigh_assumptions()
     return page(SECTIONS, run, PageOptions(ascii_only, with_what_if, every_layer, cluster=cluster))
@@ -145,12 +147,12 @@ def run_page(
 def run_json(
     run: Run, with_what_if: bool = False, cluster: tuple[str, ClusterChoice] | None = None
 ) -> dict[str, Any]:
-    """All figures as plain values; times in ns, sizes in bytes, bandwidths in GB/s.
+    """Returns all figures as plain values; times in ns, sizes in bytes, bandwidths in GB/s.
 
-    with_what_if: also what would help. cluster: see `PageAsked`.
+    with_what_if: also what would help. cluster: of `PageOptions`.
     """
     options = PageOptions(what_if=with_what_if, cluster=cluster)
-    # A run of 18 ms on seed 002: JSON has 1.6 times importing Textual. What would help finds it anyway, and
-    # the sentences stand before that.
+    # That takes a run of 18 ms on seed 002, where JSON takes 1.6 times importing Textual. The what-ifs need
+    # it anyway, and the sentences come before them.
     run.weigh_assumptions(include_all=with_what_if)
     return {"schema": SCHEMA} | values(SECTIONS, run, options, _FIRST_KEYS)

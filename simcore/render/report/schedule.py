@@ -1,5 +1,6 @@
-"""Schedules drawn: a lane a stage, several on one axis, in a terminal with a letter or more for each action,
-as SVG with a box that has its kind and micro-batch.
+"""Schedules as pictures, several on one axis, with a lane for each stage.
+
+A terminal has a letter or more for each action, SVG a box with its kind and micro-batch.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from xml.sax.saxutils import escape
 from simcore.render.report.schedule_picture import Box, Picture, StageLane
 from simcore.render.report.section import Column, format_table
 
-# SGR of a cell by kind: blue, green, cyan and yellow under black letters; sixteen colours are enough.
+# SGR of a cell by kind: blue, green, cyan and yellow behind black letters; sixteen colours are enough.
 _COLOURS = {"F": "30;44", "B": "30;42", "I": "30;46", "W": "30;43"}
 _WAITING = "."
-# Columns behind a lane's cells: `| 12.5 %  4.5`, or, where cells gain a column by it, `| 4.5` alone.
+# Columns after the cells of a lane: `| 12.5 %  4.5` or, where that gains a column for the cells, `| 4.5`
+# alone.
 _BEHIND, _IN_FLIGHT_ALONE = 15, 7
 _LEAST = 20
 _MEANING = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
 
 
 def pictures_text(pictures: Sequence[Picture], width: int, colour: bool) -> str:
-    """The pictures under each other on one axis, then what they take; one alone with its stages' figures.
+    """Returns the pictures below each other on one axis, then their figures; a single one with those of its
+    stages.
 
     width: columns of the terminal. Kinds are letters, capitals in a stage's first chunk and small in the
-    others; a micro-batch's number stands behind the letter where a cell has room for it.
+    others; the number of a micro-batch follows the letter where a cell has room for it.
     """
     longest = max(picture.length for picture in pictures)
     names = max(len(str(len(picture.lanes) - 1)) for picture in pictures)
@@ -55,7 +58,7 @@ def pictures_text(pictures: Sequence[Picture], width: int, colour: bool) -> str:
 
 
 def _shortest(pictures: Sequence[Picture]) -> float:
-    """The units of the shortest action."""
+    """Returns the units of the shortest action."""
     return min(
         (box.last - box.first for picture in pictures for lane in picture.lanes for box in lane.boxes),
         default=1.0,
@@ -63,9 +66,9 @@ def _shortest(pictures: Sequence[Picture]) -> float:
 
 
 def _columns_a_unit(shortest: float, longest: float, columns: int) -> float:
-    """Columns that a unit of time takes: the whole of the longest fits.
+    """Returns the columns of a unit of time, so that the longest picture fits.
 
-    Where there is room the shortest action takes whole columns, so that equal ones look alike.
+    Where there is room the shortest action takes whole columns, so that equal actions look equal.
     """
     if not longest:
         return 1.0
@@ -75,14 +78,14 @@ def _columns_a_unit(shortest: float, longest: float, columns: int) -> float:
 
 
 def _cells(lane: StageLane, length: float, per_unit: float, with_microbatches: bool) -> list[tuple[str, str]]:
-    """(kind, letter) of each column of a lane; kind "" where it waits.
+    """Returns (kind, letter) of each column of a lane; kind "" where it waits.
 
-    numbered: whether micro-batches are written. Where equal actions take unequal columns they are not:
-    a number would be there by chance.
+    with_microbatches: whether micro-batches are written. Where equal actions take unequal columns they are
+    not: whether a number fits would be chance.
     """
     count = round(length * per_unit)
     cells = [("", _WAITING)] * max(count, 1)
-    # Where an action has less than a column, the one that fills most of it.
+    # A column of several short actions shows the one that fills most of it.
     filled = [0.0] * len(cells)
     for box in lane.boxes:
         first, last = box.first * per_unit, box.last * per_unit
@@ -109,7 +112,7 @@ def _letter(box: Box) -> str:
 
 
 def _letters(box: Box, columns: int) -> str:
-    """What stands in the columns of an action: its letter, its micro-batch where that has room whole."""
+    """Returns the text of an action: its letter, and its micro-batch where all digits fit."""
     letter, microbatch = _letter(box), str(box.microbatch)
     return letter + microbatch if len(microbatch) < columns else letter
 
@@ -127,7 +130,7 @@ def _colour_cells(cells: list[tuple[str, str]], colour: bool) -> str:
 
 
 def _ruler(longest: float, per_unit: float, columns: int) -> str:
-    """Round times above the columns, each where its time begins."""
+    """Returns round times above the columns, each where its time starts."""
     step = next(
         size * 10**power for power in range(9) for size in (1, 2, 5) if size * 10**power * per_unit >= 6
     )
@@ -150,7 +153,7 @@ def _legend(pictures: Sequence[Picture]) -> str:
 
 
 def _figures(pictures: Sequence[Picture]) -> Iterator[str]:
-    """A line a picture: what the run takes, what of it is bubble, what a stage holds."""
+    """Yields a line for each picture: its length, its bubble, and what a stage holds."""
     steady = any(picture.steady is not None for picture in pictures)
     sizes = any(picture.size != 1.0 for picture in pictures)
     columns = [
@@ -183,17 +186,17 @@ def _plain(value: float) -> str:
 
 
 _FILLS = {"F": "#9ec5f4", "B": "#a5d8a0", "I": "#8fd6cf", "W": "#f2d487"}
-# Of the chunks behind a stage's first.
+# The colours of the chunks after a stage's first.
 _DEEPER = {"F": "#5b93d6", "B": "#6bb564", "I": "#4db3a9", "W": "#dcae3c"}
 _LANE, _GAP, _LEFT, _RIGHT, _HEAD = 18, 2, 34, 128, 24
-# Pixels of the axis: a unit has as many as it needs for a letter and two figures, if that is not too long.
+# Pixels of the axis: a unit has room for a letter and two figures, unless that makes the axis too long.
 _UNIT, _MOST_WIDTH = 22.0, 2400.0
-# Above this many pixels a box has its letter, above the next its micro-batch too.
+# A box above the first number of pixels has its letter, above the second its micro-batch, too.
 _LETTER, _BOTH = 7, 17
 
 
 def pictures_svg(pictures: Sequence[Picture]) -> str:
-    """One image of all pictures under each other."""
+    """Returns one image of all pictures below each other."""
     longest = max(picture.length for picture in pictures) or 1.0
     scale = min(_UNIT * max(picture.parts for picture in pictures), _MOST_WIDTH / longest)
     width = round(_LEFT + longest * scale + _RIGHT)

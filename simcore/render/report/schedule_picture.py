@@ -1,6 +1,6 @@
-"""A schedule by itself, to be drawn: what each stage does when, at unit times and without communication.
+"""The picture of a schedule: what each stage does when, at unit times and without communication.
 
-As plain values too: each action with its times, the figures of each stage.
+It is drawn elsewhere; as plain values it has each action with its times, and the figures of each stage.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from simcore.records import NamedTuple
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Cells, Header, Workload
 
-# ns of a unit of one part of a stage: times may have three decimals.
+# ns of a unit of one part of a stage: enough for times of three decimals.
 _UNIT = 1000
-# A picture of more would take a minute to make, and nobody could read it.
+# A picture of more would take a minute to make, and be unreadable.
 MOST_ACTIONS = 400_000
-# Of schedules that are told how many chunks a stage has, if nobody says it.
+# The default for schedules that take the number of chunks of a stage.
 CHUNKS = 2
 
 
@@ -37,59 +37,69 @@ class UnitTimes(NamedTuple):
 
 
 class PictureOptions(NamedTuple):
-    """What is to be drawn. microbatches: twice the stages by default. chunks: where a schedule needs to be
-    told. size: of its micro-batches, in those of the others.
-    """
+    """The options of a picture."""
 
     schedule: str
+    """The name of a schedule, or its file."""
     stages: int | None = None
     microbatches: int | None = None
+    """Twice the stages by default."""
     chunks: int | None = None
+    """Chunks of a stage, where the schedule takes their number."""
     times: UnitTimes = UnitTimes()
     steps: int = 1
     overlapped: bool = False
+    """Whether forwards and backwards overlap."""
     size: float = 1.0
+    """The size of its micro-batches, relative to those of other pictures."""
 
 
 class Box(NamedTuple):
-    """An action as it is drawn. first, last: from when to when, units. step: of those of the run."""
+    """An action of a picture."""
 
     kind: Kind
     microbatch: int
     chunk: int
     step: int
+    """The step of the run that it is in."""
     first: float
+    """Its start, units."""
     last: float
+    """Its end, units."""
 
 
 class StageLane(NamedTuple):
-    """A stage. busy, bubble: units that it works and waits from 0 to the end of the run. held: the most
-    micro-batches that it holds; chunks: as many chunks of them.
-    """
+    """A stage of a picture."""
 
     boxes: tuple[Box, ...]
     busy: float
+    """The units that it works, from 0 to the end of the run."""
     bubble: float
+    """The units that it waits."""
     in_flight: float
+    """The most micro-batches that it holds."""
     chunks: int
-    # When each step was over on this stage.
+    """The most chunks of micro-batches that it holds."""
     ends: tuple[float, ...]
+    """The end of each step on this stage."""
 
 
 class Picture(NamedTuple):
-    """A schedule that ran. length: units until the last stage is done. steady: of them what a further step
-    takes, None of one step alone. parts: chunks that a stage's layers are cut into; copies: stages of the
-    model that each holds. splits: whether weight gradients are apart.
-    """
+    """A schedule that ran."""
 
     name: str
     microbatches: int
     parts: int
+    """The chunks into which a stage's layers are split."""
     copies: int
+    """The stages of the model that each stage holds."""
     splits: bool
+    """Whether weight gradients are separate actions."""
     lanes: tuple[StageLane, ...]
     length: float
+    """Units until the last stage has finished."""
     steady: float | None
+    """Units that a further step takes; None for a single step."""
     size: float
 
     @property
@@ -103,7 +113,7 @@ class Picture(NamedTuple):
         return sum(lane.bubble for lane in self.lanes) / len(self.lanes) / self.length if self.length else 0.0
 
     def words(self) -> str:
-        """The schedule and its shape."""
+        """Returns the schedule and its shape in words."""
         words = f"{printable(self.name, 40)}: {len(self.lanes)} stages, {self.microbatches} micro-batches"
         words = words.replace(" 1 stages", " 1 stage").replace(" 1 micro-batches", " 1 micro-batch")
         if self.parts > 1:
@@ -116,7 +126,10 @@ class Picture(NamedTuple):
 
 
 def picture_of(options: PictureOptions) -> Picture:
-    """Run a schedule alone. Raises `UsageError` or `InputError` for one that is not there or does not fit."""
+    """Returns the picture of a schedule, run alone.
+
+    Raises `UsageError` or `InputError` for one that does not exist or does not fit.
+    """
     order, shape = _choose_order(options)
     actions = sum(map(len, order.stages)) * options.steps
     if actions > MOST_ACTIONS:
@@ -132,14 +145,14 @@ def picture_of(options: PictureOptions) -> Picture:
         boxes = []
         busy = 0
         for stretch in stage.stretches:
-            # A pair has a row of each: its forward is the first.
+            # A forward that is paired with a backward has a row of each; the forward is the first.
             members = [
                 op
                 for op in range(stretch.first, stretch.last)
                 if (stage.ops.phase[op] == FWD) == (stretch.action.kind == "F") and stage.ops.row[op] >= 0
             ]
             if not members:
-                # It takes no time.
+                # The action takes no time.
                 continue
             first_ns, last_ns = start[members[0]], end[members[-1]]
             busy += last_ns - first_ns
@@ -166,7 +179,8 @@ def picture_of(options: PictureOptions) -> Picture:
 
 
 def find_equal_memory(options: PictureOptions, max_in_flight: float, batch: int) -> PictureOptions | None:
-    """The same batch in the largest micro-batches with which no stage holds more than `most_held`.
+    """Returns the same batch in the largest micro-batches with which no stage holds more than
+    `max_in_flight`.
 
     batch: in micro-batches of size 1. None where there are none: a schedule that holds all of them.
     """
@@ -174,7 +188,7 @@ def find_equal_memory(options: PictureOptions, max_in_flight: float, batch: int)
     for count in range(1, 8 * batch + 1):
         rules = SCHEDULES.get(options.schedule)
         if rules is None:
-            # A file has the micro-batches that it has.
+            # The number of micro-batches of a file is fixed.
             size = batch / order.microbatches
             return options._replace(size=size) if _max_in_flight(order) * size <= max_in_flight else None
         if rules.misfit(order.placement.stages, count):
@@ -186,7 +200,7 @@ def find_equal_memory(options: PictureOptions, max_in_flight: float, batch: int)
 
 
 def _max_in_flight(order: Order) -> float:
-    """The most micro-batches that a stage holds."""
+    """Returns the most micro-batches that a stage holds."""
     most = 0
     for actions in order.stages:
         in_flight = 0
@@ -223,7 +237,7 @@ def _choose_order(options: PictureOptions) -> tuple[Order, Shape]:
 
 
 def _simulate(options: PictureOptions, order: Order, shape: Shape) -> Simulation:
-    """The step of a model of one layer a part, whose communication is free."""
+    """Returns the run of a model with one layer for each part, whose communication is free."""
     parts, stages = order.placement.parts, order.placement.stages
     columns = []
     for units in options.times:
@@ -261,7 +275,7 @@ def _plain(value: float) -> str:
 
 
 def pictures_json(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """The pictures; times in units of a micro-batch on a whole stage."""
+    """Returns the pictures as plain values; times in units of a micro-batch on a whole stage."""
     return [
         {
             "schedule": picture.name,

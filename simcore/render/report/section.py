@@ -1,6 +1,6 @@
-"""A section of a page, one subject as lines of text and as keys of a JSON, and the tables in it.
+"""The sections of a page, each a subject as lines of text and as keys of a JSON, and the tables in them.
 
-Rows stand as columns under their headings and as JSON, each figure declared once; lists stand in lines.
+A table has rows under headings as text and objects as JSON, each figure declared once; lists are lines.
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ Subject = TypeVar("Subject")
 
 
 class PageOptions(NamedTuple):
-    """What a page is asked for beside what all have. what_if: what would help; every_layer: all rows, or
-    operations, in their table. everything: of a comparison, as long as it is; rows: how many of a table that
-    gives way to others, None for all. cluster: by its name, on which collectives that were measured are also
-    priced, None of none.
-    """
+    """The options of a page."""
 
     ascii_only: bool = False
+    """Whether glyphs are ASCII characters."""
     what_if: bool = False
+    """Whether it has the section on what would help."""
     every_layer: bool = False
+    """Whether the table of rows, or operations, has all."""
     everything: bool = False
+    """Whether the tables of a comparison have all their rows."""
     rows: int | None = None
+    """The most rows of a table that gives way to others; None: all."""
     cluster: tuple[str, ClusterChoice] | None = None
+    """A cluster by its name, on which measured collectives are also priced; None: none."""
 
 
 class Section(Struct, Generic[Subject], frozen=True):
-    """A subject of a page. name: which it is, in a page of HTML too. lines: of text, the first its title; of
-    nothing they are no part of the page. values: the keys of the JSON, none where another section has them.
-    """
+    """A subject of a page."""
 
     name: str
+    """Its name, also the identifier on a page of HTML."""
     lines: Callable[[Subject, PageOptions], Sequence[str]]
+    """Returns its lines of text, the first its title; empty where it is no part of the page."""
     values: Callable[[Subject, PageOptions], dict[str, Any]] = lambda of, options: {}
+    """Returns its keys of the JSON; none where another section has them."""
 
 
 def page(
@@ -50,8 +53,9 @@ def page(
     options: PageOptions,
     rows: Mapping[Section[Subject], int] | None = None,
 ) -> str:
-    """The text of the sections that say something, a blank line between two. rows: of `asked`, of sections
-    that give way.
+    """Returns the text of the sections that have lines, a blank line between two.
+
+    rows: `PageOptions.rows` of the sections that give way.
     """
     parts = []
     for section in sections:
@@ -63,8 +67,9 @@ def page(
 def values(
     sections: Iterable[Section[Subject]], of: Subject, options: PageOptions, first: Sequence[str]
 ) -> dict[str, Any]:
-    """The keys of all sections. first: those that come first, in this order, whatever the order of the page;
-    the others are in it.
+    """Returns the keys of all sections.
+
+    first: the keys that come first, in this order; the others keep the order of the page.
     """
     merged: dict[str, Any] = {}
     for section in sections:
@@ -72,36 +77,37 @@ def values(
     return {key: merged[key] for key in dict.fromkeys((*first, *merged)) if key in merged}
 
 
-# Cells of a page.
+# The width of a page, cells.
 WIDTH = 110
-# Stands for a blank inside a part while lines are broken; `printable` leaves none in a name.
+# Replaces blanks inside a part while lines are broken; `printable` leaves none in a name.
 _UNBROKEN = "\u00a0"
 Row = TypeVar("Row")
 
 
 class Field(Struct, Generic[Row], frozen=True):
-    """One figure of a row: a column of the page, a key of the JSON, or both.
-
-    heading: over the column, whose cells are what `text` gives; None: not on the page. left: of names, else
-    the column is of figures. key: in JSON, "" not there, with what `value` gives (None: the row's attribute
-    of that name). optional: the key is left out where its value is None.
-    """
+    """One figure of a row: a column of the page, a key of the JSON, or both."""
 
     heading: str = ""
+    """The heading of the column."""
     text: Callable[[Row], str] | None = None
+    """Returns a cell of the column; None: not on the page."""
     key: str = ""
+    """The key in JSON; "": not in it."""
     value: Callable[[Row], Any] | None = None
+    """Returns the value in JSON; None: the row's attribute with the name of the key."""
     left: bool = False
+    """Whether the column is of names, else it is of figures."""
     optional: bool = False
+    """Whether the key is left out where its value is None."""
 
 
 def keys(*names: str) -> list[Field[Any]]:
-    """Fields of the JSON alone, the row's attributes of these names."""
+    """Returns fields of the JSON alone, the row's attributes of these names."""
     return [Field(key=name) for name in names]
 
 
 def field_lines(fields: Iterable[Field[Row]], rows: Iterable[Row]) -> list[str]:
-    """The rows as a table of text: what of the fields is on the page."""
+    """Returns the rows as a table of text: the fields that have `text`."""
     page_columns = [
         (Column(field.heading, field.left), field.text) for field in fields if field.text is not None
     ]
@@ -110,11 +116,12 @@ def field_lines(fields: Iterable[Field[Row]], rows: Iterable[Row]) -> list[str]:
 
 
 def field_values(fields: Sequence[Field[Row]], rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The rows as JSON has them: what of the fields has a key."""
+    """Returns the rows as objects of the JSON: the fields that have a key."""
     keyed = [field for field in fields if field.key]
     names = [field.key for field in keyed]
     if len(names) > 1 and all(field.value is None and not field.optional for field in keyed):
-        # A critical path has thousands of rows, and one call a row is a third of one a figure.
+        # A critical path has thousands of rows, and one call for each row takes a third of one for each
+        # figure.
         figures = attrgetter(*names)
         return [dict(zip(names, figures(row), strict=True)) for row in rows]
     columns = [field.value or attrgetter(field.key) for field in keyed]
@@ -134,8 +141,9 @@ class Column(NamedTuple):
 
 
 class TableLine(str):
-    """A line of a table that knows its cells, for pages that are not of text. columns: the same object for
-    all lines of a table.
+    """A line of a table with its cells, for pages that are not text.
+
+    columns: the same object for all lines of a table.
     """
 
     columns: Sequence[Column]
@@ -144,26 +152,28 @@ class TableLine(str):
 
 
 class WrappedLine(str):
-    """A line of a text that was broken into lines. whole: all of it with the first one, "" with others."""
+    """A line of a wrapped text. whole: the whole text on its first line, "" on others."""
 
     whole: str
 
 
 class Bar(str):
-    """A cell that is a bar. parts: (what a legend has, ns) beside each other, whole: the ns of its width."""
+    """A cell that is a bar. parts: (part of the legend, ns), from left to right. whole: the ns of
+    its width.
+    """
 
     parts: Sequence[tuple[str, int]]
     whole: int
 
 
 class Legend(str):
-    """The line that says what the parts of a table's bars are. parts: as `Bar` has them."""
+    """The line that explains the parts of a table's bars. parts: as those of `Bar`."""
 
     parts: Sequence[str]
 
 
 def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table: heading, then rows, two blanks before each column."""
+    """Returns the lines of a table: heading, then rows, two blanks before each column."""
     widths = [
         max([len(column.heading), *(len(row[index]) for row in rows)]) for index, column in enumerate(columns)
     ]
@@ -181,7 +191,10 @@ def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> li
 
 
 def wrap(text: str, first: str = "", then: str = "") -> list[str]:
-    """A text in lines of a page, broken between its words alone. first, then: what the lines begin with."""
+    """Returns a text in lines of a page, broken only between its words.
+
+    first, then: the beginning of the first line and of all others.
+    """
     lines: list[str] = []
     full_text = f"{first.strip()} {text}".replace(_UNBROKEN, " ").strip()
     for text_line in textwrap.wrap(
@@ -199,17 +212,17 @@ def wrap(text: str, first: str = "", then: str = "") -> list[str]:
 
 
 def format_list(name: str, parts: Sequence[str]) -> list[str]:
-    """A heading and what stands behind it, lines broken between the parts alone."""
+    """Returns a heading and its parts, lines broken only between the parts."""
     joined_text = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
     first = f"  {name:<9} "
     return wrap(joined_text, first, " " * len(first))
 
 
 def shorten(text: str, cells: int) -> str:
-    """A text that ends with dots where it is longer."""
+    """Returns a text that ends with dots where it is longer."""
     return text if len(text) <= cells else text[: cells - 3] + "..."
 
 
 def remaining_line(count: int, of: str = "more", where: str = "") -> list[str]:
-    """`  and 12 more (--json has all)`; nothing where none are left."""
+    """Returns `  and 12 more (--json has all)`; nothing where none are left."""
     return [f"  and {count} {of}{where and f' ({where})'}"] if count > 0 else []

@@ -1,4 +1,4 @@
-"""How busy each stream is, each dimension of the network with what crosses it, each link, and the experts."""
+"""The sections on how busy each stream is, each dimension with its bytes, each link, and the experts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from simcore.trace.contexts import DimensionUse
     from simcore.trace.run import Run
 
-# Execution traces have a stream for each group.
+# The most streams of a table: execution traces have one for each group.
 _MOST_STREAMS = 16
-# Of a stream in a rank.
+# The figures of a stream on a rank.
 OF_A_RANK: list[Field[StreamUse]] = keys("busy_ns", "overlapped_ns", "exposed_ns")
-# A stream as the mean of all ranks, and the busy ns of the rank that is busy longest on it.
+# The mean of a stream over all ranks, and the ns of the rank that is busy longest on it.
 _Mean = tuple[StreamUse, int]
 
 
@@ -92,8 +92,9 @@ def _dimension_fields(run: Run) -> list[Field[DimensionUse]]:
 
 
 def _stream_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
-    the port that is busy longest.
+    """Returns a line for each stream, each dimension and the busiest port.
+
+    Streams are listed where something communicates, dimensions where something is sent over one.
     """
     streams, dimensions, page = run.figures.mean_streams, run.network.dimensions, []
     if len(streams) > 1:
@@ -107,14 +108,14 @@ def _stream_lines(run: Run, options: PageOptions) -> list[str]:
         title = "What a rank sends over each dimension, and how long its port is busy: "
         title += "the rank that sends most"
         page += [*([""] if page else []), title, *field_lines(_dimension_fields(run), dimensions)]
-        # The rank that sends most need not be the one whose port is slowed.
+        # The rank that sends most may not be the one whose port is slow.
         worst = run.figures.worst_link
         page += [] if worst is None else [f"  worst link  {worst.words}"]
     return page
 
 
 def _stream_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`streams`, `dimensions`, `worst_link`: the port that is busy longest, the factor on its bandwidth."""
+    """Returns `streams`, `dimensions` and `worst_link`: the busiest port and the factor on its bandwidth."""
     port, worst = run.network.busiest_port, None
     if port is not None:
         ranks = ranks_of(run.tracks, port.rank_class).text()
@@ -133,7 +134,7 @@ _MOST_LINKS = 16
 
 
 def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
-    # Imported here: of the other networks nothing of messages is loaded.
+    # Imported here: other networks need nothing of messages.
     from simcore.messages.network import link_text
 
     unit_ns, unit = column_unit(step_ns)
@@ -149,7 +150,7 @@ def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
 
 
 def _link_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a link, the busiest first; none of a network without links."""
+    """Returns a line for each link, the busiest first; none for a network without links."""
     links = run.network.links
     if links is None:
         return []
@@ -165,8 +166,9 @@ def _link_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _link_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`links`: messages, bytes, busy and queued ns of each; null of execution traces on a network without
-    them, and no key of other runs there.
+    """Returns `links`: messages, bytes, busy and queued ns of each.
+
+    On a network without links it is null for execution traces, and no key for other runs.
     """
     if run.network.links is None:
         return {} if run.figures.nodes is None else {"links": None}
@@ -180,7 +182,9 @@ _MAX_POSITIONS = 8
 
 
 def _expert_lines(run: Run, options: PageOptions) -> list[str]:
-    """A line a place in the expert groups, the fullest first; nothing of a run without uneven experts."""
+    """Returns a line for each position in the expert groups, the fullest first; none without
+    uneven experts.
+    """
     imbalance = run.model.imbalance
     if imbalance is None:
         return []
@@ -200,7 +204,7 @@ def _expert_lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`imbalance` of a run with uneven experts; ns None where another run would take long to know it."""
+    """Returns `imbalance` of a run with uneven experts; an ns is None where finding it would take long."""
     imbalance = run.model.imbalance
     if imbalance is None:
         return {}

@@ -1,4 +1,4 @@
-"""What would help: changes that somebody can make, and how much each thing matters."""
+"""The section on what would help: possible changes, and how much each thing matters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def _ns_unless_unknown(ns: int | None, what_if: WhatIf) -> int | None:
 
 
 def _fields(run: Run) -> list[Field[WhatIf]]:
-    """Of what matters: the step with it at nothing, and with 10 % less time on it; and all keys."""
+    """Returns the columns of what matters, the step with it free and with 10 % less time for it, and all
+    keys.
+    """
     base = run.figures.what_if_base_ns
 
     def step(ns: int | None, what_if: WhatIf) -> str:
@@ -78,7 +80,10 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
 
 
 def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
-    """Of changes: the step with each, and by how much it or, of more micro-batches, each of them is less."""
+    """Returns the columns of changes: the step with each, and the gain in per cent.
+
+    With more micro-batches the gain is that of each micro-batch.
+    """
     base = run.figures.what_if_base_ns
 
     def change(what_if: WhatIf) -> str:
@@ -87,7 +92,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         return change_percent(base, what_if.gain_ns)
 
     fields: list[Field[WhatIf]] = [
-        # Whole: it is there to be copied.
+        # Not shortened: it is there to be copied.
         Field("change", lambda what_if: printable(what_if.knob, _COMMAND_CELLS), left=True),
         Field("step", lambda what_if: duration(what_if.better10_ns)),
         Field("change", change),
@@ -95,7 +100,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("GB, about", lambda what_if: _gb(what_if.memory_bytes)),
         Field("flags", _short_flags, left=True),
     ]
-    # A column stands where some row needs it: what all rows say nobody asks.
+    # A column is left out where no row needs it.
     is_of_others = any(what_if.same_work_ns is not None or what_if.fixes for what_if in changes)
     needed = {
         "of": is_of_others, "flags": any(map(_short_flags, changes)),
@@ -105,7 +110,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
 
 
 def _share_base_text(what_if: WhatIf) -> str:
-    """What the share of a change is of."""
+    """Returns what the share of a change is of."""
     if what_if.fixes:
         return "not the same work"
     return "the step" if what_if.same_work_ns is None else "the same work"
@@ -116,36 +121,38 @@ def _gb(size: int | None) -> str:
 
 
 def _memory_now(run: Run, changes: Sequence[WhatIf]) -> str:
-    """`, a rank of the fullest stage needs about 60.5 GB`, where it is known what changes make of it."""
+    """Returns `, a rank of the fullest stage needs about 60.5 GB`, where the memory with changes is known."""
     if all(what_if.memory_bytes is None for what_if in changes):
         return ""
-    # Imported here: of traces nobody knows.
+    # Imported here: the memory of traces is not known.
     from simcore.analysis.file_memory import peak_bytes
 
     return f"; a rank of the fullest stage needs about {_gb(peak_bytes(run.model))} GB"
 
 
 def _short_flags(what_if: WhatIf) -> str:
-    """The flags of a change that is called by other words, where they are short; --json has all."""
+    """Returns the flags of a change that has another name, where they are short; --json has all."""
     return (
         "" if what_if.name.startswith(what_if.flags) or len(what_if.flags) > _FLAGS_CELLS else what_if.flags
     )
 
 
 def _has_words(what_if: WhatIf) -> bool:
-    """Whether a change is called something else than by its flags."""
+    """Returns whether a change has a name other than its flags."""
     return bool(what_if.flags) and what_if.name != what_if.flags
 
 
 def _format_knob(what_if: WhatIf, run: Run) -> str:
-    """A bandwidth or latency is said with what it is and what it would be."""
+    """Returns the name of a change; for a bandwidth or latency with its value and what it would be."""
     dimension = format_dimension_change(what_if.name, run.network.dims)
     return display_name(what_if.knob) if dimension is None else f"{what_if.knob} ({dimension[1]})"
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
-    """The changes that gain; then a line for each thing that is seen in the step time, the others by name.
-    The greatest gain comes first.
+    """Returns the changes that gain, then a line for each thing that changes the step visibly, the others by
+    name.
+
+    The largest gain comes first.
     """
     if not options.what_if:
         return []
@@ -191,12 +198,12 @@ def lines(run: Run, options: PageOptions) -> list[str]:
 
 
 def _untaken_text(summary: str) -> str:
-    """What was tried, where nothing of it gains; a whole sentence of why nothing was stays as it is."""
+    """Returns what was tried where nothing gains; a whole sentence on why nothing was stays as it is."""
     return f"No change gains 0.1 % or more: {summary}" if summary[0].isdecimal() else summary
 
 
 def _meaning_lines(what_ifs: Sequence[WhatIf]) -> list[str]:
-    """What the rows of a table mean whose names do not say it: each clause once, those of a row together."""
+    """Returns the meaning of rows whose names do not tell it: each clause once, those of a row together."""
     used_clauses: dict[str, None] = {}
     lines: list[str] = []
     for what_if in what_ifs:
@@ -207,13 +214,13 @@ def _meaning_lines(what_ifs: Sequence[WhatIf]) -> list[str]:
 
 
 def _share(what_if: WhatIf, base: int) -> float:
-    """By what share of the step a change alters it at most."""
+    """Returns the share of the step by which a change alters it at most."""
     steps = (what_if.free_ns, what_if.better10_ns, what_if.worse10_ns)
     return max(abs(base - ns) for ns in steps if ns is not None) / base
 
 
 def _base_lines(run: Run) -> list[str]:
-    """Where what it starts from is of another kind than the step that the page begins with."""
+    """Returns lines on the base where it is another kind of step than that at the top of the page."""
     if run.recording is None or run.recording.together:
         return []
     return [
@@ -224,7 +231,9 @@ def _base_lines(run: Run) -> list[str]:
 
 
 def values(run: Run, options: PageOptions) -> dict[str, Any]:
-    """`what_if`, the greatest gain first, `what_if_base_ns`, and `gradients`, its slopes."""
+    """Returns `what_if`, the largest gain first, `what_if_base_ns`, and `gradients`, the slopes
+    of the step.
+    """
     gradients = run.figures.gradients
     return {
         "what_if": field_values(_fields(run), run.what_if()) if options.what_if else None,

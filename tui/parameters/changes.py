@@ -1,4 +1,4 @@
-"""Each change alone: the step time if only it were made, and if all but it were."""
+"""Each change alone: the step time if only it were made, and if all others were."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from simcore.trace.contexts import StepWork
 from simcore.trace.run import Run
 from tui.parameters.fields import FormField
 
-# Step times that are remembered while one scrubs.
+# Step times that are cached while a value is scrubbed.
 _MAX_CACHED = 500
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One changed field in words. alone: the opened run with it; without: the run without it; None where
-    the value does not fit there."""
+    """One changed field in words."""
 
     words: str
     alone: RunInput | None
+    """The opened run with it; None where the value does not fit there."""
     without: RunInput | None
+    """The current run without it; None where the value does not fit there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeTimes:
-    """A change. alone_ns: the step time with it alone, without_ns: with all others; None: it cannot be.
-    work: that of the step with it alone, None where nobody knows.
-    """
+    """The step times of a change."""
 
     words: str
     alone_ns: int | None
+    """The step time with it alone; None where that cannot be run."""
     without_ns: int | None
+    """The step time with all other changes; None where that cannot be run."""
     work: StepWork | None = None
+    """The work of the step with it alone, None where that is unknown."""
 
 
 class _Step(NamedTuple):
@@ -47,7 +49,9 @@ class _Step(NamedTuple):
 
 
 def list_changes(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
-    """What was changed in the run since it was opened, in the order of the form. opened, now: their bases."""
+    """Returns what was changed in the run since it was opened, in the order of the form. opened, now: their
+    contexts.
+    """
     changes = []
     for field in fields:
         if field.differs(opened, now):
@@ -69,13 +73,13 @@ def _setup_with_field(field: FormField, source: Any, target: Any) -> RunInput | 
 
 
 class StepTimeCache:
-    """Step times by setup, each found once."""
+    """Step times by setup, each computed once."""
 
     def __init__(self) -> None:
         self._step_by_setup: dict[RunInput, _Step | None] = {}
 
     def remember(self, run: Run) -> None:
-        """Take the step time of a run that was found anyway."""
+        """Caches the step time of a run that exists already."""
         self._step_by_setup[run.setup] = _Step(run.step_time_ns, run.shape.work)
 
     def find_times(
@@ -85,13 +89,13 @@ class StepTimeCache:
         progress: Callable[[int, int], None],
         cancelled: Callable[[], bool],
     ) -> list[ChangeTimes]:
-        """The times of all changes of a run. Raises `Cancelled` when `cancelled()` becomes true."""
+        """Returns the times of all changes of a run. Raises `Cancelled` when `cancelled()` becomes true."""
         setups = dict.fromkeys(
             setup for change in changes for setup in (change.alone, change.without) if setup
         )
-        # A copy: a search that was cancelled may still write.
+        # A copy: a cancelled computation may still write.
         cached = dict(self._step_by_setup)
-        # None is what cannot be, and has no time.
+        # None stands for a setup that cannot be, and has no time.
         steps: dict[RunInput | None, _Step | None] = {None: None}
         steps.update((setup, cached[setup]) for setup in setups if setup in cached)
         missing = [setup for setup in setups if setup not in cached]

@@ -14,11 +14,11 @@ from tui.parameters.changes import ChangeTimes
 from tui.summary.bars import account_bar
 from tui.summary.panels import large_digits
 
-# Rows of the accounts of both runs and of two bars: with less room the bars are left out.
+# The least rows for the accounts of both runs and two bars: with fewer the bars are left out.
 _LEAST_BARS = 5
 _ACCOUNT_HEADING: Line = [(f"{'stage 0':<16}{'opened':>9} {'now':>9} {'diff':>10}", "bright")]
 _NOT_POSSIBLE = "not possible"
-# Parts of the bars: fill, what it is, and in a word for where there is less room.
+# Parts of the bars: fill, what it is, and one word for it where there is less room.
 _LEGEND = (
     ("fwd", "forward", "fwd"),
     ("bwd", "backward", "bwd"),
@@ -39,8 +39,8 @@ def effect_lines(
     size: tuple[int, int],
     glyphs: Glyphs,
 ) -> list[Line]:
-    """The panel beside the form. state: what the draft is, and what it is refused or warned for.
-    progress: of looking for the changes' times; empty when there are none, or all are there.
+    """Returns the panel next to the form. state: what the draft is, and its refusal or its warnings.
+    progress: of computing the changes' times; empty when there are none, or all are there.
     """
     width, height = size
     lines = [*figure_lines(opened, now, glyphs, width), *model_lines(opened, now, width), *state]
@@ -63,15 +63,15 @@ def compact_lines(
     progress: str,
     size: tuple[int, int],
 ) -> list[Line]:
-    """The few rows under the form of a small terminal: a change more leaves room for an account less.
+    """Returns the few rows under the form of a small terminal: one more change means one account less.
 
-    Of what has no room that which changes most is shown, and how many there are more.
+    Where not all fit, those that change most are shown, and how many more there are.
     """
     width, height = size
     lines = [step_line(opened, now), *model_lines(opened, now, width), *state]
     alone = change_lines(changes, progress, opened, width)
     if alone:
-        # What is not possible alone is news.
+        # A change that is not possible alone comes first.
         step = opened.step_time_ns
         weights = [
             (int(change.alone_ns is None), abs((change.alone_ns or step) - step)) for change in changes
@@ -87,20 +87,22 @@ def compact_lines(
 def _largest_rows(
     heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], rows: int
 ) -> list[Line]:
-    """A table in `rows` lines: rows of the largest weights, and in the heading how many there are more."""
+    """Returns a table in `rows` lines: the rows of the largest weights, and in the heading how many more
+    there are.
+    """
     if rows <= 0:
         return []
     if len(lines) < rows or not weights:
         return [heading, *lines][:rows]
     largest_lines = [lines[index] for index in largest(weights, rows - 1)]
     text, role = heading[0]
-    # Of "stage 0, 3 more" it was asked which stages these are.
+    # "stage 0, 3 more" would read as three more stages.
     more = f"{text.partition('  ')[0]}, +{plural(len(lines) - len(largest_lines), 'row')}"
     return [[(more + text[len(more) :], role)], *largest_lines]
 
 
 def step_line(opened: Run, now: Run) -> Line:
-    """The step time in a line, and what it was."""
+    """Returns the step time in a line, and what it was."""
     head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
     if compare_by_work(opened.shape, now.shape) is not None and each_words(now.shape):
         head.append((f", {each_words(now.shape)}", ""))
@@ -111,7 +113,9 @@ def step_line(opened: Run, now: Run) -> Line:
 
 
 def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
-    """Of a model whether it fits, and the share of the peak it reaches, in a line; no line of other runs."""
+    """Returns in a line whether a model fits, and the share of the peak that it reaches; no line for other
+    runs.
+    """
     figures, before = now.model.model_figures, opened.model.model_figures
     if figures is None or before is None:
         return []
@@ -128,7 +132,9 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
 
 
 def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line]:
-    """The step time in large digits, beside it what it was; where it fits, what a micro-batch takes."""
+    """Returns the step time in large digits, next to it what it was; where it fits, the time of a
+    micro-batch.
+    """
     step = duration(now.step_time_ns)
     rows = ["", step, ""] if glyphs is ASCII else large_digits(step)
     left = max(len(row) for row in rows) + 4
@@ -144,13 +150,15 @@ def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line
 
 
 def _difference_in(opened: Run, now: Run, room: int) -> Line:
-    """The difference of two steps in `room` cells: that they do other work goes last."""
+    """Returns the difference of two steps in `room` cells: that they do different work is dropped last."""
     long = run_difference(opened.shape, now.shape)
     return long if width_of(long) <= room else run_difference(opened.shape, now.shape, short=True)
 
 
 def change_lines(changes: Sequence[ChangeTimes], progress: str, opened: Run, width: int) -> list[Line]:
-    """A line a change: with it alone, against the opened run, and with all others but not this one."""
+    """Returns a line a change: with it alone, against the opened run, and with all others but not
+    this one.
+    """
     step = opened.step_time_ns
     if not changes and not progress:
         return []
@@ -179,7 +187,7 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, opened: Run, wid
 
 
 def _role(change: ChangeTimes, opened: Run) -> str:
-    """Better or worse by the step, where it is as much work as the opened run's; else neither."""
+    """Returns better or worse by the step, where the work equals that of the opened run; else neither."""
     ns, step = change.alone_ns, opened.step_time_ns
     if ns is None or ns == step:
         return "dim"
@@ -193,7 +201,7 @@ def _role(change: ChangeTimes, opened: Run) -> str:
 
 
 def _accounts(opened: Run, now: Run) -> list[tuple[str, int, int]]:
-    """(account, ns as opened, ns now) of the first stage's first ranks."""
+    """Returns (account, ns as opened, ns now) of the first stage's first ranks."""
     old, new = opened.accounts[0], now.accounts[0]
     rows = [("compute", old.busy_ns, new.busy_ns)]
     rows += [
@@ -212,7 +220,9 @@ def _account_line(account: tuple[str, int, int]) -> Line:
 
 
 def _bars(opened: Run, now: Run, width: int, room: int, glyphs: Glyphs) -> list[Line]:
-    """Stages spread over the pipeline, each as opened and now, on one scale; then what their parts are."""
+    """Returns bars of stages spread over the pipeline, each as opened and now, on one scale; then
+    the legend.
+    """
     changed = now is not opened
     runs = [("opened", opened), ("now", now)] if changed else [("", now)]
     longest_ns = max(run.step_time_ns for _, run in runs)
@@ -245,14 +255,16 @@ def _tracks_by_stage(run: Run) -> list[list[Track]]:
 
 
 def _left_out_text(count: int, room: int) -> str:
-    """How many stages have no bar, in the middle of `room` cells of the scale."""
+    """Returns how many stages have no bar, in the middle of `room` cells of the scale."""
     texts = (f" {plural(count, 'stage')} left out ", f" {count} left out ")
     text = next((text for text in texts if count and len(text) <= room), "")
     return f"{text:^{room}}"
 
 
 def _legend(used_glyphs: set[str], width: int, glyphs: Glyphs) -> Line:
-    """What the glyphs of the bars are, as far as there is room. drawn: those that the bars have."""
+    """Returns what the glyphs of the bars are, as many as there is room for. used_glyphs: those in
+    the bars.
+    """
     drawn_fills = [(fill, meanings) for fill, *meanings in _LEGEND if glyphs.fills[fill] in used_glyphs]
     long = sum(len(meanings[0]) + 3 for _, meanings in drawn_fills) - 1 <= width
     line: Line = []
@@ -267,14 +279,14 @@ def _legend(used_glyphs: set[str], width: int, glyphs: Glyphs) -> Line:
 
 
 def _spread_indices(count: int, most: int) -> list[int]:
-    """At most `most` of 0..count-1, the first and the last among them."""
+    """Returns at most `most` of 0..count-1, the first and the last among them."""
     if count <= most or most < 2:
         return list(range(count))[: max(most, 1)]
     return [index * (count - 1) // (most - 1) for index in range(most)]
 
 
 def state_lines(refusal: str, state: str, warnings: Sequence[str], width: int) -> list[Line]:
-    """What the draft is; a refusal that no field has takes its place."""
+    """Returns what the draft is; a refusal that belongs to no field replaces it."""
     lines: list[Line] = [[(line, "worse" if refusal else "dim")] for line in wrapped(refusal or state, width)]
     for warning in warnings:
         lines += [[(line, "warn")] for line in wrapped(f"! {cells(warning, 400)}", width)]

@@ -1,4 +1,4 @@
-"""The form of execution traces: the parameters that they have, as their flags are."""
+"""The form of execution traces: the parameters that they have, declared by their flags."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ _NONE = "-"
 
 
 class ExecutionContext(NamedTuple):
-    """What the fields of execution traces know. world: how many ranks there are. used: what is in force of
-    parameters that are not given: of the system file, of the cluster, or a default.
-    """
+    """What the fields of execution traces need."""
 
     setup: Execution
     world: int
+    """The number of ranks."""
     used: Mapping[str, Any]
+    """The values in force of parameters that are not given: of the system file, of the cluster, or
+    a default.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionField(ParameterField):
-    """One parameter, typed as on the command line; `-` takes it back."""
+    """One parameter, typed as on the command line; `-` resets it."""
 
     def text(self, context: Any) -> str:
         value = self._value(context)
@@ -103,7 +105,7 @@ class ExecutionField(ParameterField):
 
 
 def _dimension_words(flag: str) -> str:
-    """`switch 8 400GiB/s` of `switch:8:400GiB:300`."""
+    """Returns `switch 8 400GiB/s` of `switch:8:400GiB:300`."""
     kind, size, rate, _ = flag.split(":")
     return f"{kind} {size} {rate}{'/s' if rate.endswith('GiB') else 'GB/s'}"
 
@@ -112,14 +114,14 @@ class ExecutionForm(FormSource):
     """Every parameter that execution traces have."""
 
     def make_context(self, run: ExecutedRun) -> ExecutionContext:
-        """Of a run that is there."""
+        """Returns the context of a finished run."""
         executed = run.executed
         return ExecutionContext(
             run.setup, len(run.ranks), _used_values(executed.cluster, executed.used, run.parameters.dim)
         )
 
     def make_draft_context(self, setup: Execution, context: ExecutionContext) -> ExecutionContext:
-        """Of a draft; what cannot be read leaves what was in force."""
+        """Returns the context of a draft; where it cannot be read, the values in force stay."""
         try:
             used = _used_values(*values_in_force(setup, context.world), setup.parameters.dim)
         except (UsageError, InputError):
@@ -127,7 +129,7 @@ class ExecutionForm(FormSource):
         return ExecutionContext(setup, context.world, used)
 
     def fields(self, context: ExecutionContext) -> list[FormField]:
-        """Those of the table whose flag says so."""
+        """Returns the fields of the flags that apply to execution traces."""
         return [
             ExecutionField(
                 flag.group,
@@ -142,7 +144,7 @@ class ExecutionForm(FormSource):
         ]
 
     def balance_stages(self, run: ExecutedRun, draft: RunInput) -> Values:
-        """Stages are not known."""
+        """Raises `UsageError`: execution traces have no stages."""
         raise UsageError("balancing is of measured stages; execution traces do not tell stages")
 
 

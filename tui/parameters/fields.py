@@ -1,4 +1,4 @@
-"""The fields of the form: what each shows, and what scrubbing or typing makes of the parameters.
+"""The fields of the form: what each shows, and how scrubbing or typing changes the parameters.
 
 A field is over one flag, over a dimension of the cluster, or over flags that may be repeated: typed as one
 list, each item checked.
@@ -39,79 +39,86 @@ from tui.parameters.form_context import (
     origin_of,
 )
 
-# By field of the parameters: what it becomes.
+# New values by field of the parameters.
 Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A parameter in the form, of a basis: parameters with what they stand on.
-
-    label, unit, help: what is shown of it. option: its flag.
+    """A parameter in the form. Its methods take a context: parameters with the run or draft that
+    they are of.
     """
 
     group: str
     label: str
+    """Its name in the form."""
     unit: str
+    """The unit of its value."""
     help: str
+    """One line on what it means."""
     option: str
+    """Its flag."""
 
     def words(self, text: str) -> str:
-        """The parameter with a value, in a few words."""
+        """Returns the parameter with a value, in a few words."""
         return " ".join(f"{self.label} {text} {self.unit}".split())
 
     @property
     def form(self) -> str:
-        """How the value of a list is written, for a field that is typed alone; empty for the others."""
+        """How the value of a list is written, for a field that can only be typed; empty for the others."""
         return ""
 
     def displayed_value(self, context: FormContext) -> str:
-        """The value as the form has it, where that is shorter than what is typed."""
+        """Returns the value as the form has it, where that is shorter than what is typed."""
         return self.text(context)
 
     def is_named_by(self, refusal: str) -> bool:
-        """Whether a refusal begins with the flag of the field."""
+        """Returns whether a refusal begins with the flag of the field."""
         return refusal.startswith((f"{self.option} ", f"{self.option}:"))
 
     def text(self, context: FormContext) -> str:
-        """The value now. Never raises."""
+        """Returns the text of the value now. Never raises."""
         raise NotImplementedError
 
     def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
-        """What the value one step (or a factor of 2, `large`) up or down changes."""
+        """Returns the parameters that change with the value one step (or a factor of 2, `large`) up
+        or down.
+        """
         raise NotImplementedError
 
     def typed(self, context: FormContext, text: str) -> Values:
-        """What the value that was typed changes. Raises `UsageError`."""
+        """Returns the parameters that change with the typed value. Raises `UsageError`."""
         raise NotImplementedError
 
     def reset(self, context: FormContext, opened: FormContext) -> Values:
-        """What this value as it was when the file was opened changes."""
+        """Returns the parameters that change with the value as it was when the file was opened."""
         raise NotImplementedError
 
     def origin(self, context: FormContext) -> str:
-        """Where the value comes from, in a word or three."""
+        """Returns where the value comes from, in one to three words."""
         raise NotImplementedError
 
     def implied(self, context: FormContext) -> str:
-        """What other parameters do in place of this one, said where its value comes from; "" for nothing."""
+        """Returns what other parameters do instead of this one, shown as the origin of its value; "" for
+        nothing.
+        """
         return ""
 
     def differs(self, context: FormContext, other: FormContext) -> bool:
-        """Whether the two runs were given different values."""
+        """Returns whether the two runs were given different values."""
         raise NotImplementedError
 
     def copy_value(self, source: FormContext, target: FormContext) -> Values:
-        """What this value of the source's changes of the target. Raises `UsageError`."""
+        """Returns the parameters of the target that change with the source's value. Raises `UsageError`."""
         raise NotImplementedError
 
 
-# Where a value comes from that the command line or a file of parameters states.
+# The origin of a value that the command line or a file of parameters states.
 FROM_USER = "given"
 
 
 def cluster_origin(context: HasSetup) -> str:
-    """Where the values of the cluster come from."""
+    """Returns where the values of the cluster come from."""
     parameters = context.setup.parameters
     if parameters.cluster is None:
         return "default" if parameters.system is None else "the files"
@@ -119,20 +126,20 @@ def cluster_origin(context: HasSetup) -> str:
 
 
 def next_name(names: tuple[str, ...], name: str, direction: int) -> str:
-    """The name before or after `name`; they go round."""
-    # `direct4` is typed, not one of the choices: from it one goes on from the first.
+    """Returns the name before or after `name`, wrapping around."""
+    # A typed name such as `direct4` is not one of the choices: it counts as the first.
     return names[((names.index(name) if name in names else 0) + direction) % len(names)]
 
 
 def scrubbed_count(value: int, direction: int, large: bool, step: int, least: int) -> int:
-    """A count `step` up or down, or twice or half of it, and no less than `least`."""
+    """Returns a count `step` up or down, or doubled or halved, and at least `least`."""
     if large:
         return max(value * 2 if direction > 0 else value // 2, least)
     return max(value + direction * step, least)
 
 
 def scrubbed_figure(value: float, direction: int, large: bool) -> float:
-    """A bandwidth or latency 10 % up or down, to three figures; `large`: twice or half."""
+    """Returns a bandwidth or latency 10 % up or down, to three figures; `large`: doubled or halved."""
     if large:
         return value * 2.0**direction
     changed = float(f"{value * 1.1**direction:.3g}")
@@ -140,7 +147,7 @@ def scrubbed_figure(value: float, direction: int, large: bool) -> float:
 
 
 _DEGREES = ("world", "tp", "ep", "pp", "cp")
-# What the type of the GPU or NIC gives where it is not given.
+# Groups whose values follow from the type of the GPU or NIC unless they are given.
 _OF_TYPE = ("nvlink", "nic")
 _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
 
@@ -190,7 +197,7 @@ class FlagField(ParameterField):
         try:
             value = self._value(context)
         except UsageError:
-            # What it would be taken from cannot be.
+            # What the default is computed from is not valid.
             return "default"
         if isinstance(value, bool):
             return "on" if value else "off"
@@ -230,7 +237,7 @@ class FlagField(ParameterField):
         return cluster_origin(context) if field in parameter_values(context.cluster) else "default"
 
     def _checked(self, value: int | float) -> Values:
-        """A value that the command line takes too. Raises `UsageError`."""
+        """Returns a value that the command line takes too. Raises `UsageError`."""
         return {self.flag.field: parse_value(self.flag, repr(value))}
 
     def typed(self, context: FormContext, text: str) -> Values:
@@ -239,7 +246,7 @@ class FlagField(ParameterField):
 
 
 def parse_typed(flag: Flag, text: str, allowed: tuple[str, ...]) -> Any:
-    """What is typed as a value of `flag`. known: of a word, what it may be. Raises `UsageError`."""
+    """Returns what is typed as a value of `flag`. allowed: the choices, for a word. Raises `UsageError`."""
     try:
         return text_value(flag, text, allowed)
     except InvalidValue as unfit:
@@ -249,7 +256,7 @@ def parse_typed(flag: Flag, text: str, allowed: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TextField(FlagField):
-    """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
+    """A preset or a file; the presets are the choices. Changes of single dimensions are reset with it."""
 
     def origin(self, context: FormContext) -> str:
         stated_cluster = (
@@ -258,7 +265,7 @@ class TextField(FlagField):
             or context.setup.parameters.dim
         )
         if self.flag.field == "cluster" and not stated_cluster and context.workload.maker is None:
-            # `none default` stood beside a note of h100-8.
+            # `none` would contradict the note that names the default preset.
             return f"{DEFAULT_PRESET} assumed"
         return FlagField.origin(self, context)
 
@@ -292,16 +299,17 @@ class NetworkField(FlagField):
 
 
 def _of_workloads(flag: Flag) -> tuple[str, ...]:
-    """The words of a parameter that a workload can have: one dialect is of execution traces alone."""
+    """Returns the words of a parameter that a workload can have: one dialect is only for execution traces."""
     return WORKLOAD_DIALECTS if flag.field == "dialect" else choices(flag.field)
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionField(FormField):
-    """Bandwidth or latency of one dimension of the cluster. attribute: of `Dimension`."""
+    """Bandwidth or latency of one dimension of the cluster."""
 
     index: int
     attribute: str
+    """The attribute of `Dimension`."""
 
     def words(self, text: str) -> str:
         name = "at" if self.attribute == "bandwidth" else "latency"
@@ -313,7 +321,7 @@ class DimensionField(FormField):
             dims = find_dimensions(context)
         except UsageError:
             return "none"
-        # Clusters differ in their number of dimensions, and the form may stand on another run's.
+        # Clusters differ in their number of dimensions, and the context may be that of another run.
         return format_number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
 
     def displayed_value(self, context: FormContext) -> str:
@@ -338,7 +346,7 @@ class DimensionField(FormField):
         if not opened.setup.parameters.dim and changed["dim"] == tuple(
             dimension.flag() for dimension in find_dimensions(bare)
         ):
-            # As when none was given: then a preset grows with the world again.
+            # As if none had been given: then a preset grows with the world again.
             return {"dim": ()}
         return changed
 
@@ -346,7 +354,8 @@ class DimensionField(FormField):
         return FROM_USER if context.setup.parameters.dim else cluster_origin(context)
 
     def differs(self, context: FormContext, other: FormContext) -> bool:
-        # Of other kinds, sizes or another number of dimensions the change is that of all together.
+        # If kinds, sizes or the number of dimensions differ, the change belongs to the field of all
+        # dimensions.
         has_other_dims = context.setup.parameters.dim != other.setup.parameters.dim
         has_same_shapes = has_other_dims and dimension_shapes(context) == dimension_shapes(other)
         return has_same_shapes and self.text(context) != self.text(other)
@@ -362,7 +371,7 @@ class DimensionField(FormField):
         return {"dim": tuple(dimension.flag() for dimension in dims)}
 
     def _dims(self, context: FormContext) -> tuple[Dimension, ...]:
-        """All dimensions, this one among them. Raises `UsageError`."""
+        """Returns all dimensions, this one among them. Raises `UsageError`."""
         dims = find_dimensions(context)
         if self.index >= len(dims):
             raise UsageError(f"{self.label}: this cluster has {len(dims)} dimensions")
@@ -383,7 +392,7 @@ class AlgorithmField(FormField):
         return name_by_dimension.get(str(self.index), "default")
 
     def displayed_value(self, context: FormContext) -> str:
-        """With what one collective alone has: `default, all-reduce ring`."""
+        """Returns the algorithm, and those of single collectives: `default, all-reduce ring`."""
         parts = [text.partition("=") for text in context.setup.parameters.algorithm]
         collective_choices = [f"{which.partition(':')[0]} {name}" for which, _, name in parts
                if which.endswith(f":{self.index}")]  # fmt: skip
@@ -418,14 +427,14 @@ class AlgorithmField(FormField):
 
 
 def dimension_role(index: int, dims: Sequence[Dimension]) -> str:
-    """What a dimension is in a cluster of servers behind switches; empty for other clusters."""
+    """Returns what a dimension is in a cluster of servers behind switches; empty for other clusters."""
     if len(dims) != 2 or dims[-1].kind == "ring":
         return ""
     return ("inside a server", "between servers")[index]
 
 
 def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
-    """The fields of one dimension of the cluster."""
+    """Returns the fields of one dimension of the cluster."""
     name, dimension = f"dim {index}", dims[index]
     where = dimension_role(index, dims)
     shape = f"{dimension.kind} {dimension.size}"
@@ -442,12 +451,12 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
 
 
 def dimension_shapes(context: FormContext) -> list[tuple[str, int]]:
-    """Kind and size of each dimension of a run."""
+    """Returns kind and size of each dimension of a run."""
     return [(dimension.kind, dimension.size) for dimension in find_dimensions(context)]
 
 
 def find_dimensions(context: FormContext) -> tuple[Dimension, ...]:
-    """The dimensions of its network. Raises `UsageError` for one that cannot be."""
+    """Returns the dimensions of its network. Raises `UsageError` for an invalid one."""
     if context.setup.parameters.dim:
         return tuple(parse_dimension(text) for text in context.setup.parameters.dim)
     return context.cluster.dims
@@ -455,7 +464,7 @@ def find_dimensions(context: FormContext) -> tuple[Dimension, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ListField(FlagField):
-    """A list of items; `none` or nothing typed takes all away."""
+    """A list of items; `none` or an empty text removes all."""
 
     @property
     def form(self) -> str:
@@ -476,7 +485,7 @@ class ListField(FlagField):
 class DimensionsField(ListField):
     """All dimensions of the cluster, inner first: their kinds, sizes and number, which no other field has.
 
-    With none typed they are the cluster's own.
+    Where none are typed they are the cluster's own.
     """
 
     def words(self, text: str) -> str:
@@ -510,7 +519,7 @@ class DimensionsField(ListField):
 
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
-# Of files alone, or of another form of the same run: a model has rows of its own.
+# Fields of files only, or of another form of the same run: a model makes its own rows.
 _NOT_OF_MODELS = ("dialect", "passes", "stage_layout", "microbatches", "as_aicb", "aicb_args")
 # Names that would fill their column.
 _SHORT = {
@@ -521,16 +530,16 @@ _SHORT = {
 
 
 def fields_for(context: FormContext) -> list[FormField]:
-    """The fields of a run or a draft, in the groups of the command line.
+    """Returns the fields of a run or a draft, in the groups of the command line.
 
-    Choices of one are left out, what the run's network has no use for, and the layers of a file
-    that is no op table. Raises `UsageError` for a network that there is not.
+    Left out are choices of one, fields that the run's network does not use, and the layers of a file that is
+    no op table. Raises `UsageError` for an unknown network.
     """
     form_fields: list[FormField] = []
     network = context.setup.parameters.network
     check_network(network)
     unused = unused_fields(network)
-    # What a model is made with stands beside its degrees.
+    # The sizes that a model is made with stand next to its degrees.
     of_model = ("layout", "model") if context.workload.maker is not None else ()
     for flag in sorted(FLAGS, key=lambda flag: flag.group not in of_model):
         if flag.group == "cluster" and not context.has_dimensions:
@@ -550,7 +559,7 @@ def fields_for(context: FormContext) -> list[FormField]:
 
 
 def _wants_rescaling(context: FormContext) -> bool:
-    """Whether rows could be made anew, and would differ: another degree than the file's is given."""
+    """Returns whether rows could be rescaled, and would differ: a degree other than the file's is given."""
     if context.setup.parameters.rescale == "on":
         return True
     header = context.workload.as_written.header
@@ -565,7 +574,7 @@ def _wants_rescaling(context: FormContext) -> bool:
 
 
 def _build_field(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
-    """The field of a flag. Of a list its help tells the form, too."""
+    """Returns the field of a flag. The help of a list also has its form."""
     help_text = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
     return kind(flag.group, label, flag.unit, f"{flag.option}  {help_text}", flag.option, flag)
 
@@ -579,12 +588,12 @@ def _is_left_out(flag: Flag, context: FormContext) -> bool:
     if flag.field == "layers":
         return not context.workload.is_table
     if maker is None and flag.field in ("gpu", "memory_limit"):
-        # Of files that AICB wrote: where one was given, it can be changed.
+        # Files that AICB wrote have one: where it was given, it can be changed.
         return context.setup.parameters.gpu is None
     if flag.field == "rescale":
         return maker is not None or not _wants_rescaling(context)
     if flag.field == "without_lines":
-        # Where it was given, and of a file whose count of rows is not that of its rows.
+        # Shown where it was given, and for a file whose stated count of rows is wrong.
         doubted = any(one.code == "row-count" for one in context.workload.as_written.diagnostics)
         return not doubted and not context.setup.parameters.without_lines
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)

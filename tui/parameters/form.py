@@ -1,4 +1,4 @@
-"""The form: the fields of the draft with the cursor, why a value of them cannot be, and both as lines."""
+"""The form: the fields of the draft with the cursor, why a value of them is refused, and both as lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def form_source(run: Run) -> FormSource:
-    """The form of what is open."""
+    """Returns the form of what is open."""
     if run.shape.simulated is not None:
         return WorkloadForm()
     if run.recording is None:
@@ -33,25 +33,27 @@ def form_source(run: Run) -> FormSource:
 
 @dataclass(frozen=True, slots=True)
 class FormRow:
-    """A field as it is shown. was: the value when the file was opened, empty if it is that still.
-    origin: where a value that was not changed comes from. form: how one types it, of a list."""
+    """A field as it is shown."""
 
     group: str
     label: str
     value: str
     unit: str
     was: str
+    """The value when the file was opened, empty if it is unchanged."""
     origin: str
+    """Where an unchanged value comes from."""
     form: str = ""
+    """How one types it, for a list."""
 
 
 class DraftForm:
-    """The fields of the draft, and the cursor among them. cursor: the number of its field."""
+    """The fields of the draft, and the cursor among them: `cursor` is the index of its field."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.source = form_source(session.opened)
-        # What the draft is without its run: what a key does must not wait for that.
+        # The draft without its run: a key must not wait for that.
         self._context: Any = self.source.make_context(session.current)
         self.fields = self.source.fields(self._context)
         self.cursor = 0
@@ -62,8 +64,9 @@ class DraftForm:
         return self.fields[self.cursor]
 
     def follow(self) -> Any:
-        """Return what the draft makes of what is not given. The fields become the draft's, and the cursor
-        stays on its field when others come or go."""
+        """Returns the context of the draft. The fields become the draft's, and the cursor stays on its field
+        when others come or go.
+        """
         draft, now = self._session.draft, self.source.make_context(self._session.current)
         if draft == now.setup.parameters:
             context = now
@@ -80,7 +83,9 @@ class DraftForm:
         return context
 
     def _index_of(self, field: FormField | None) -> int:
-        """Where a field is now, or the one with its label; operations may be called alike."""
+        """Returns the index of a field now, or of the one with its label; operations may have the
+        same label.
+        """
         if field in self.fields:
             return self.fields.index(field)
         labels = [form_field.label for form_field in self.fields]
@@ -89,11 +94,11 @@ class DraftForm:
         return max(min(self.cursor, len(labels) - 1), 0)
 
     def move(self, by: int) -> None:
-        """Move the cursor by as many fields, as far as there are any."""
+        """Moves the cursor by as many fields, up to the first or last."""
         self.cursor = max(0, min(self.cursor + by, len(self.fields) - 1))
 
     def move_group(self, by: int) -> None:
-        """Move to the first field of the next group, or of this one or the one before; they go round."""
+        """Moves to the first field of the next group, or of this one or the one before, wrapping around."""
         groups = [field.group for field in self.fields]
         starts = [n for n, group in enumerate(groups) if n == 0 or group != groups[n - 1]]
         if by > 0:
@@ -102,7 +107,7 @@ class DraftForm:
             self.cursor = next((start for start in reversed(starts) if start < self.cursor), starts[-1])
 
     def go_to_label(self, label: str) -> bool:
-        """Move to the field of a label; returns whether there is one."""
+        """Moves to the field of a label; returns whether there is one."""
         self.follow()
         index = next((n for n, field in enumerate(self.fields) if field.label == label), None)
         if index is not None:
@@ -110,7 +115,7 @@ class DraftForm:
         return index is not None
 
     def go_to_change(self, knob: WhatIf) -> bool:
-        """Move to the first field in which a change differs from the draft; returns whether there is one."""
+        """Moves to the first field in which a change differs from the draft; returns whether there is one."""
         context = self.follow()
         changed_context = self.source.make_draft_context(
             context.setup.with_parameters(knob.parameters), context
@@ -122,7 +127,7 @@ class DraftForm:
         return False
 
     def go_to_difference(self, run: Run, others: Sequence[Run]) -> None:
-        """Move to the first field in which a run differs from the first of the others that it differs from;
+        """Moves to the first field in which a run differs from the first of the others that it differs from;
         the cursor stays where it differs from none. Others with another label are other runs of a directory.
         """
         self.follow()
@@ -137,7 +142,7 @@ class DraftForm:
                 return
 
     def rows(self, width: int) -> list[FormRow]:
-        """Return the fields as they are shown. width: of the titles of their groups, cells."""
+        """Returns the fields as they are shown. width: of the titles of their groups, cells."""
         context, opened = self.follow(), self.source.make_context(self._session.opened)
         rows = []
         titles: dict[str, str] = {}
@@ -145,29 +150,30 @@ class DraftForm:
             value, was = field.displayed_value(context), field.displayed_value(opened)
             group = titles.setdefault(field.group, self.source.title(field.group, context, width))
             implied = field.implied(context)
-            # 2 micro-batches that were counted, and as many that are given where one is left to be counted.
+            # 2 micro-batches that were counted become 2 given ones when another change leaves none to count.
             origin = implied or field.origin(context if was == value else opened)
             was = was if was != value and not implied else ""
             rows.append(FormRow(group, _short_label(field), value, field.unit, was, origin, field.form))
         return rows
 
     def index_on(self, line: Line) -> int:
-        """Return the number of the field that a line of the form shows; -1 for another line."""
+        """Returns the index of the field that a line of the form shows; -1 for another line."""
         label = line[0][0][3:].rstrip() if line else ""
         return next((n for n, field in enumerate(self.fields) if label and _short_label(field) == label), -1)
 
 
 def _short_label(field: FormField) -> str:
-    """The label in its column: names of operations may be longer."""
+    """Returns the label in its column: names of operations may be longer."""
     return middle_cut(field.label, 20)
 
 
 def form_lines(
     rows: Sequence[FormRow], at: int, refused: int, refusal: str, width: int, glyphs: Glyphs
 ) -> tuple[list[Line], tuple[int, int]]:
-    """(a line a field under the titles of the groups, first and last line of the field at the cursor).
+    """Returns (a line a field under the titles of the groups, first and last line of the field at the
+    cursor).
 
-    refusal: why the value of the field `refused` (-1: of none) cannot be; it stands under it.
+    refusal: why the value of the field `refused` (-1: of none) is not valid; it stands under the field.
     """
     lines: list[Line] = []
     at_lines = (0, 0)
@@ -186,14 +192,14 @@ def form_lines(
 
 
 def is_reason(line: Line) -> bool:
-    """Whether a line of the form says why a value cannot be."""
+    """Returns whether a line of the form says why a value is refused."""
     return bool(line) and line[-1][1] == "worse"
 
 
 def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
     mark = "!" if refused else "*" if row.was else " "
     role = "accent" if at else ""
-    # Both whole where there is room; of two long lists each has half of it.
+    # Both in full where there is room; of two long lists each has half of it.
     room = max(width - 28, 20)
     was = cells(f"was {row.was}", min(room - 14, room - min(len(row.value), room // 2))) if row.was else ""
     value = cells(row.value, room - len(was))
@@ -203,7 +209,7 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
         (f"{value:<18} ", role or ("bright" if row.was else "")),
     ]
     if at and not was and row.form:
-        # How one types it, as far as there is room; the help of the field has all of it.
+        # The form of a list, as much as there is room for; the help of the field has all of it.
         room = width - 24 - max(len(value), 18)
         form = next((form for form in (row.form, row.form.partition(",")[0]) if len(form) <= room), "")
         return [*line, (form, "dim")]
@@ -215,21 +221,22 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
 
 
 def help_lines(help_text: str, flags: str, width: int) -> list[Line]:
-    """What the field means, and the flags of the draft."""
+    """Returns what the field means, and the flags of the draft."""
     return [[(f" {cells(help_text, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]
 
 
 _LONGEST_REFUSAL = 400
 _NAME_IN_WORDS = re.compile(r"[a-z-]+")
-# What a field is called where its value does not fit another.
+# Labels of fields whose names in refusals are others.
 _LABEL_OF_NAME = {"micro-batches": "microbatches", "ranks": "world"}
 
 
 class Refusal:
-    """touched: the label of the field that was changed last; None when a file or a key changed several.
+    """Why the last value, the draft or a file is refused.
 
-    What was said of a value is over with the draft that it was refused for: another one is simulated,
-    and whether that can be is what the session says.
+    `touched` is the label of the field that was changed last; None when a file or a key changed several. The
+    refusal of a value ends when the draft changes: the new draft is simulated, and the session says whether
+    that is possible.
     """
 
     def __init__(self, session: Session) -> None:
@@ -239,33 +246,33 @@ class Refusal:
         self.touched: str | None = None
 
     def clear(self) -> None:
-        """What was said is over; a draft that cannot be simulated still says so."""
+        """Clears the refusal; a draft that cannot be simulated still has one."""
         self._value = self._file = ""
 
     def set_value_reason(self, reason: str) -> None:
-        """The last value is none of its field."""
+        """Sets why the last value is not valid for its field."""
         self._value, self._draft = reason, self._session.draft
 
     def set_file_reason(self, reason: str) -> None:
-        """A file could not be read or written."""
+        """Sets why a file could not be read or written."""
         self._file = reason
 
     @property
     def value(self) -> str:
-        """Why the last value is none of its field, as it was said."""
+        """Why the last value is not valid for its field."""
         return self._value if self._draft is self._session.draft else ""
 
     @property
     def words(self) -> str:
-        """Why the last value or the draft cannot be, in one line; empty when they can."""
+        """Why the last value or the draft is refused, in one line; empty when it is not."""
         return cells((self.value or self._session.error).replace("\n", "; "), _LONGEST_REFUSAL)
 
     def find_field_index(self, fields: Sequence[FormField], changed: Mapping[str, str]) -> int:
-        """Of which of the fields the value cannot be: -1 for none, or for what is of none of them.
+        """Returns the field whose value is refused: -1 for none, or for a refusal that belongs to no field.
 
-        changed: label and value of the fields that are not as opened. What names a flag or a file is of
-        the field that has it, whichever was touched since; what names several degrees, of the one that was
-        touched, or changed.
+        changed: label and value of the fields that are not as opened. A refusal that names a flag or a file
+        belongs to the field that has it, even if another was touched since; one that names several degrees,
+        to the field that was touched, or changed.
         """
         words = self.words
         if not words or self.touched is None:
@@ -290,5 +297,5 @@ class Refusal:
 
 
 def _is_of_file(refusal: str, value: str) -> bool:
-    """Whether a refusal is of a file that a value names, alone or behind a model: `busbw:FILE`."""
+    """Returns whether a refusal is of a file that a value names, alone or behind a model: `busbw:FILE`."""
     return any(name and refusal.startswith(f"{name}:") for name in (value, value.partition(":")[2]))

@@ -1,7 +1,7 @@
-"""What the parameters of a draft make of what nobody gave: its ranks, its network, its schedule.
+"""The values of a draft that were not given: its ranks, its network, its schedule.
 
-All of it comes from the draft itself and not from the run on the screen, which is that of an earlier
-draft while one types: what a key does must not depend on whether a run has ended.
+All of them follow from the draft itself and not from the run on the screen, which is that of an earlier draft
+while one types: the effect of a key must not depend on whether a run has ended.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from simcore.workload.policies import NO_POLICY
 
 
 class HasSetup(Protocol):
-    """What fields of any form stand on: the parameters, and what is run."""
+    """What the fields of every form need: the parameters, and the input."""
 
     @property
     def setup(self) -> RunInput: ...
 
 
 class FormContext(ClusterRun, Protocol):
-    """What the form asks of a run, or of a draft that has not been run. program: of a run before it."""
+    """What the form needs of a run, or of a draft that has not been run; the program is then that of an
+    earlier run.
+    """
 
     @property
     def setup(self) -> Setup: ...
@@ -42,13 +44,16 @@ class FormContext(ClusterRun, Protocol):
 
 
 class DraftContext(Struct, frozen=True, dict=True):
-    """A draft, placed but not run. near: another one over the same workload, as it is where it fits.
+    """A draft, placed but not run.
 
-    Never raises: of a draft that cannot be run it is what can be known of it.
+    It never raises: of a draft that cannot be run it has what can be computed.
     """
 
     setup: Setup
     reference: FormContext
+    """Another run or draft of the same workload, for what does not depend on the parameters, and for what the
+    draft itself does not give.
+    """
 
     @property
     def workload(self) -> Workload:
@@ -60,12 +65,12 @@ class DraftContext(Struct, frozen=True, dict=True):
 
     @cached_property
     def layout(self) -> Layout:
-        """Its ranks, else those near it."""
+        """Its layout, else that of the reference."""
         return self.reference.layout if self._placement is None else self._placement.layout
 
     @cached_property
     def cluster(self) -> Cluster:
-        """Its network, without dimensions where it cannot be known."""
+        """Its network, without dimensions where it cannot be computed."""
         return self._cluster_without_layout() if self._placement is None else self._placement.cluster
 
     @property
@@ -80,7 +85,7 @@ class DraftContext(Struct, frozen=True, dict=True):
         return None
 
     def _cluster_without_layout(self) -> Cluster:
-        """The cluster of ranks that do not fit it, or each other."""
+        """Returns the cluster for ranks that fit neither it nor each other."""
         parameters = self.setup.parameters
         world = parameters.world or self.reference.layout.world
         try:
@@ -90,31 +95,33 @@ class DraftContext(Struct, frozen=True, dict=True):
 
 
 def make_draft_context(setup: Setup, reference: FormContext) -> FormContext:
-    """The basis of a draft; near: another one over the same workload."""
+    """Returns the context of a draft; reference: another one of the same workload."""
     return reference if setup.parameters == reference.setup.parameters else DraftContext(setup, reference)
 
 
 def is_one_loop(context: FormContext) -> bool:
-    """Whether the run takes all rows as one loop: an op table, and in dialect astra-sim-1 any file."""
+    """Returns whether the run takes all rows as one loop: an op table, and in dialect astra-sim-1
+    any file.
+    """
     return context.workload.as_written.is_table or _is_queued(context)
 
 
 def _is_queued(context: FormContext) -> bool:
-    """Whether the run is one of dialect astra-sim-1."""
+    """Returns whether the run is one of dialect astra-sim-1."""
     with suppress(UsageError):
         return context.setup.rules.queued
     return context.program.queued
 
 
 def model_defaults(context: FormContext) -> dict[str, object]:
-    """By field, what a model takes for parameters that were not given; nothing of a file."""
+    """Returns by field the values that a model takes for parameters that were not given; empty for a file."""
     maker = context.workload.maker
     return {} if maker is None else maker.values(context.setup.model)
 
 
 def default_value(field: str, context: FormContext) -> object:
-    """What a run takes for a parameter of the schedule that was not given."""
-    # Of other rows than the file's the micro-batches are theirs.
+    """Returns the value that a run takes for a parameter of the schedule that was not given."""
+    # Where the rows are not those of the file, the micro-batches follow from these rows.
     workload = context.workload if context.workload.has_other_rows else context.workload.as_written
     structure, queued = context.program.structure, _is_queued(context)
     if field == "microbatches" and context.program.queued and not queued:
@@ -138,13 +145,13 @@ Origin = Literal["stated", "counted", "assumed"]
 
 
 def origin_of(workload: Workload, field: str, value: object, in_blocks: bool) -> Origin:
-    """How a file says that its run takes `value` for a field of `Parameters`.
+    """Returns how a file states that its run takes `value` for a field of `Parameters`.
 
     workload: as it was read. field: `world`, `tp`, `ep`, `pp`, `microbatches` or `dialect`. in_blocks:
-    whether the run takes the blocks of its rows for micro-batches, which are counted. What the file
-    has no key for is assumed, and so is what is taken instead of what its key says (an ep that was
-    clamped). The dialect is known from what only one of the two programs writes: an op table is
-    neither's, and rows without a header state no policy.
+    whether the run takes the blocks of its rows for micro-batches, which are counted. What the file has no
+    key for is assumed, and so is a value that replaces the one of its key (an ep that was clamped). The
+    dialect follows from what only one of the two programs writes: an op table is neither's, and rows without
+    a header state no policy.
     """
     header = workload.header
     if field == "dialect":

@@ -1,4 +1,6 @@
-"""What the form has of a run, by what is open: its fields, and how the effect of a draft is shown."""
+"""What the form needs of a run, for each kind of input: its fields, and how the effect of a draft
+is shown.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,30 @@ from tui.session import Run
 
 
 class FormSource:
-    """Of a workload, or of a trace. A basis: what its fields know, the parameters with what they stand on."""
+    """The form of a kind of input. A context is what its fields need: the parameters with their run
+    or draft.
+    """
 
     def make_context(self, run: Any) -> Any:
-        """Of a run that is there."""
+        """Returns the context of a finished run."""
         raise NotImplementedError
 
     def make_draft_context(self, setup: Any, context: Any) -> Any:
-        """Of a draft that has not been run; basis: one that is near. Never raises."""
+        """Returns the context of a draft that has not been run; context: one of the same input.
+        Never raises.
+        """
         raise NotImplementedError
 
     def fields(self, context: Any) -> list[FormField]:
-        """The fields, in the order of the form. Raises `UsageError` where a draft has none."""
+        """Returns the fields, in the order of the form. Raises `UsageError` where a draft has none."""
         raise NotImplementedError
 
     def title(self, group: str, context: Any, width: int) -> str:
-        """What stands over the fields of a group: its name, if nothing else is said."""
+        """Returns the title of the fields of a group: its name, unless a subclass knows more."""
         return group
 
     def balance_stages(self, run: Any, draft: RunInput) -> Values:
-        """What makes all stages compute equally long. Raises `UsageError`."""
+        """Returns the parameters with which all stages compute equally long. Raises `UsageError`."""
         raise NotImplementedError
 
     def effect(
@@ -52,8 +58,8 @@ class FormSource:
         size: tuple[int, int],
         glyphs: Glyphs,
     ) -> list[Line]:
-        """The panel beside the form; see `tui.parameters.effect`. Of traces: the step time, each change
-        alone, and when each rank ends.
+        """Returns the panel next to the form; see `tui.parameters.effect`. For traces: the step time, each
+        change alone, and when each rank ends.
         """
         width, height = size
         lines = [*figure_lines(opened, now, glyphs, width), *state]
@@ -70,7 +76,7 @@ class FormSource:
         progress: str,
         size: tuple[int, int],
     ) -> list[Line]:
-        """The same in the few rows under the form of a small terminal."""
+        """Returns the same in the few rows under the form of a small terminal."""
         width, height = size
         lines = [step_line(opened, now), *state]
         alone = change_lines(changes, progress, opened, width)
@@ -90,11 +96,11 @@ class WorkloadForm(FormSource):
         return make_draft_context(setup, context)
 
     def title(self, group: str, context: Any, width: int) -> str:
-        """The cluster's says what its dimensions are."""
+        """Returns the title of a group; the cluster's says what its dimensions are."""
         return _cluster_title(context.cluster.dims, width) if group == "cluster" else group
 
     def balance_stages(self, run: Run, draft: RunInput) -> Values:
-        """A simulated stage computes what its rows say."""
+        """Raises `UsageError`: a simulated stage computes what its rows say."""
         raise UsageError("balancing is of measured stages; --stage-layout says which rows a stage runs")
 
 
@@ -102,13 +108,13 @@ _ENDS: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>1
 
 
 def end_lines(opened: Run, now: Run, rows: int) -> list[Line]:
-    """When each rank ends, in the rows that there are: without room for all of them those whose end moves
-    most, of equal ones those that end last.
+    """Returns when each rank ends, in the available rows: without room for all, those whose end changes most,
+    of equal ones those that end last.
     """
     ends = list(zip(opened.figures.ends, now.figures.ends, strict=True))
     if rows < 2 or not ends:
         return []
-    # The last row says how many there are more.
+    # The last row says how many more there are.
     rows -= rows - 1 < len(ends) and rows > 2
     displayed = largest([(abs(new - old), new) for old, new in ends], rows - 1)
     lines = [_ENDS]
@@ -121,7 +127,9 @@ def end_lines(opened: Run, now: Run, rows: int) -> list[Line]:
 
 
 def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
-    """The title of the cluster's group: what its dimensions are, and their sizes where there is room."""
+    """Returns the title of the cluster's group: what its dimensions are, and their sizes where
+    there is room.
+    """
     dimension_names = [f"dim {index} {dimension_role(index, dims)}".rstrip() for index in range(len(dims))]
     shapes = [f"{dim.kind} {dim.size}" for dim in dims]
     sized_text = ", ".join(

@@ -24,7 +24,7 @@ from tui.parameters.source import FormSource
 
 
 class TraceContext(NamedTuple):
-    """What the fields of a trace know: the parameters, and the run as it was measured."""
+    """What the fields of a trace need: the parameters, and the run as it was measured."""
 
     setup: RunInput
     results: RecordedRun
@@ -32,7 +32,7 @@ class TraceContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FactorField(FormField):
-    """A factor: of a flag of its own (key ""), or the one that a list has for a key."""
+    """A factor: that of a flag of its own (key ""), or of a key in a list."""
 
     flag: Flag
     key: str = ""
@@ -45,7 +45,7 @@ class FactorField(FormField):
         field = self.flag.field
         if not self.key:
             return {field: factor}
-        # A factor of 1 is none: the run is then the one that never had it.
+        # A factor of 1 is removed: the run then equals the one that never had it.
         factors = {**_factors(getattr(context.setup.parameters, field)), self.key: factor}
         factors_typed = (
             f"{key}={repr(factor).removesuffix('.0')}" for key, factor in factors.items() if factor != 1.0
@@ -61,14 +61,14 @@ class FactorField(FormField):
     def scrubbed(  # type: ignore[override]
         self, context: TraceContext, direction: int, large: bool
     ) -> Values:
-        """A tenth more or less of what was measured; `large`: twice or half."""
+        """Returns the factor a tenth up or down of what was measured; `large`: doubled or halved."""
         value = self._factor(context)
         changed = value * 2.0**direction if large else value + direction * 0.1
         return self._with(context, min(max(rounded(changed), self._least), MOST_FACTOR))
 
     @property
     def _least(self) -> float:
-        """A slow rank's factor is above 0, by its flag: scrubbing stops before it."""
+        """The least factor of scrubbing: that of a slow rank must be above 0."""
         return 0.1 if self.flag.field == "slow_rank" else 0.0
 
     def typed(self, context: TraceContext, text: str) -> Values:  # type: ignore[override]
@@ -98,7 +98,7 @@ class FactorField(FormField):
 
 @dataclass(frozen=True, slots=True)
 class ReplayField(FlagField):
-    """Whether the trace is replayed where no factor asks for it."""
+    """Whether the trace is replayed where no factor requires it."""
 
     def implied(self, context: Any) -> str:
         parameters = context.setup.parameters
@@ -110,7 +110,9 @@ class ReplayField(FlagField):
 
 @lru_cache(maxsize=64)
 def _factors(scales: tuple[str, ...]) -> dict[str, float]:
-    """Key -> factor, of `KEY=X`; the last one counts. A form asks each of its lines."""
+    """Returns the factor of each key, of `KEY=X`; the last one counts. A form calls this for each of its
+    lines.
+    """
     factors = {}
     for word in scales:
         key, _, factor = word.rpartition("=")
@@ -120,15 +122,15 @@ def _factors(scales: tuple[str, ...]) -> dict[str, float]:
 
 
 class TraceForm(FormSource):
-    """The scales of a replay: all of it, each operation, group kind, stage and rank."""
+    """The scales of a replay: of everything, of each operation, group kind, stage and rank."""
 
     def __init__(self) -> None:
-        # Of the runs that were asked for last: the form asks several times a picture.
+        # The contexts of the last runs: the form needs them several times a drawing.
         self._cached_contexts: list[tuple[RecordedRun, TraceContext]] = []
         self._fields: tuple[MeasuredRun | None, list[FormField]] = (None, [])
 
     def make_context(self, run: RecordedRun) -> TraceContext:
-        """Of a run that is there."""
+        """Returns the context of a finished run."""
         context = next(
             (cached_context for cached_run, cached_context in self._cached_contexts if cached_run is run),
             None,
@@ -139,22 +141,24 @@ class TraceForm(FormSource):
         return context
 
     def make_draft_context(self, setup: RunInput, context: TraceContext) -> TraceContext:
-        """Of a draft."""
+        """Returns the context of a draft."""
         return context._replace(setup=setup)
 
     def fields(self, context: TraceContext) -> list[FormField]:
-        """None of an order without times. They are those of the trace, whatever its parameters."""
+        """Returns the fields of the trace, whatever its parameters; none of an order without times."""
         if self._fields[0] is not context.results.measured:
             self._fields = (context.results.measured, _fields_of(context.results))
         return self._fields[1]
 
     def balance_stages(self, run: RecordedRun, draft: RunInput) -> Values:
-        """Beside what the draft has, stages that compute equally long. Raises `UsageError`."""
+        """Returns the draft's parameters with the factors that make stages compute equally long. Raises
+        `UsageError`.
+        """
         return asdict(parameters_of(balanced(run.with_parameters(draft.parameters))))
 
 
 def _fields_of(results: RecordedRun) -> list[FormField]:
-    """Its parts, then its operations, group kinds, stages and ranks."""
+    """Returns its parts, then its operations, group kinds, stages and ranks."""
     if not results.timed:
         return []
     run = results.measured

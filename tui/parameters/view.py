@@ -1,6 +1,7 @@
-"""Screen 5: the form left, the effect of the draft right; how a value is typed, and parameters as files.
+"""Screen 5: the form on the left, the effect of the draft on the right; typed values, and parameters as
+files.
 
-While one types, the prompt says why a value cannot be; the last row names the keys. The draft is saved for
+While one types, the prompt says why a value is refused; the last row names the keys. The draft is saved for
 `--params`, and such a file loaded as a draft.
 """
 
@@ -51,7 +52,7 @@ class TypedValue:
         self._view = view
 
     def ask(self, value: str) -> None:
-        """Ask for the value; what is typed replaces the one that there is."""
+        """Asks for the value; what is typed replaces the current one."""
         from tui.prompt import LivePrompt
 
         field = self._view.form.current_field
@@ -66,7 +67,7 @@ class TypedValue:
         self._view.app.push_screen(prompt, self._accept)
 
     def _refusal_reason(self, field: FormField, text: str) -> str:
-        """Why a text is no value of the field; nothing if it is."""
+        """Returns why a text is no value of the field; "" if it is one."""
         try:
             field.typed(self._view.form.follow(), text)
         except UsageError as error:
@@ -88,14 +89,16 @@ _HINTS = (
     ("hl", "change"), ("Enter", "type"), ("u", "undo"), ("r", "keep"), ("jk", "field"), ("Tab", "group"),
     ("< >", "half, twice"), ("S", "save"), ("Ctrl+O", "load"), ("Delete", "as opened"), ("2", "timeline"),
 )  # fmt: skip
-# A list is typed whole.
+# Keys that do nothing on a list, which can only be typed.
 _NOT_OF_LISTS = ("hl", "Enter", "< >")
 _LIST_HINTS = (("Enter", "type the list"), *(hint for hint in _HINTS if hint[0] not in _NOT_OF_LISTS))
 _RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
 
 
 def hints_of(running: bool, is_list: bool = False) -> tuple[tuple[str, str], ...]:
-    """running: whether the draft is simulated; is_list: whether the cursor is on a list."""
+    """Returns the hints. running: whether the draft is simulated; is_list: whether the cursor is on
+    a list.
+    """
     if running:
         return _RUNNING_HINTS
     return _LIST_HINTS if is_list else _HINTS
@@ -117,7 +120,7 @@ class SavedParameters:
         return cast("RunsHost", self._view.app)
 
     def save(self) -> None:
-        """Ask where to, and before anything is written over."""
+        """Asks where to, and before a file is overwritten."""
         FileQuestion(self._app, self._write, self._view.show_file_reason).ask(
             "save the parameters as", self._path
         )
@@ -134,7 +137,7 @@ class SavedParameters:
         return f"saved: {cells(path, 200)}{more}"
 
     def load(self) -> None:
-        """Ask which file, and make it the draft."""
+        """Asks which file, and makes it the draft."""
         from tui.prompt import Prompt
 
         self._app.push_screen(Prompt("load parameters from", self._path), self._load_typed)
@@ -147,7 +150,7 @@ class SavedParameters:
         path = os.path.expanduser(typed.strip())
 
         def read() -> Values:
-            # What the file does not name is at its default, as it is with --params alone.
+            # What the file does not name has its default, as with --params alone.
             values = asdict(Parameters(**read_parameters(path)))
             self._path = path
             if values == asdict(self._view.session.draft):
@@ -157,9 +160,9 @@ class SavedParameters:
         self._view.take(read)
 
 
-# From here on form and effect stand beside each other.
+# From this width on form and effect stand side by side.
 _WIDE = 118
-# Rows below the effect that advice is worth.
+# The least rows below the effect for advice.
 _ADVICE_ROWS = 6
 _FORM_WIDTH = 68
 _EFFECT_ROWS, _MOST_EFFECT_ROWS = 7, 9
@@ -167,7 +170,7 @@ _NOTHING = "An order of operations without times has nothing to scale."
 
 
 class ParametersView(ScreenView):
-    """Every parameter; a change runs at once in a worker and its effect stands beside it."""
+    """Every parameter; a change runs at once in a worker and its effect stands next to it."""
 
     hints = hints_of(running=False)
     mouse = (("click", "the cursor to the field"),)
@@ -206,12 +209,12 @@ class ParametersView(ScreenView):
         self.refusal = Refusal(session)
         self._step_times = StepTimeCache()
         self._label = session.opened.setup.label
-        # Of each row of the screen the number of the field on it, -1 for none.
+        # For each row of the screen the index of the field on it, -1 for none.
         self._field_on_row: list[int] = []
         self._side_refusal = ""
         self._saved = SavedParameters(self)
         self._typed = TypedValue(self)
-        # The run that was shown here last: of one from another screen the cursor goes to what it changes.
+        # The run that was last shown here: when another screen has changed it, the cursor goes to the change.
         self._last_run = session.current
         self.form.go_to_difference(session.current, (session.opened,))
 
@@ -225,7 +228,7 @@ class ParametersView(ScreenView):
 
     @property
     def _is_empty(self) -> bool:
-        """Whether there is nothing to change, which is said: of an order without times."""
+        """Whether there is nothing to change, as in an order without times; it says so."""
         if not self.form.fields:
             self._app.say(_NOTHING)
         return not self.form.fields
@@ -242,12 +245,12 @@ class ParametersView(ScreenView):
         self.redraw()
 
     def go_to_knob(self, knob: WhatIf) -> None:
-        """The cursor to the field of a change of the what-if table."""
+        """Moves the cursor to the field of a change of the what-if table."""
         if knob.parameters is not None:
             self.go_to_change(knob)
 
     def go_to_field(self, label: str, value: str | None = None) -> None:
-        """The cursor to the field of a label; value: which it is to have."""
+        """Moves the cursor to the field of a label; value: which it is to have."""
         if not self.form.go_to_label(label):
             return
         if value is None:
@@ -257,7 +260,7 @@ class ParametersView(ScreenView):
             self.change(field, lambda: field.typed(context, value))
 
     def go_to_change(self, knob: WhatIf) -> None:
-        """The cursor to the first field in which a change differs from what is edited."""
+        """Moves the cursor to the first field in which a change differs from what is edited."""
         if self.form.go_to_change(knob):
             self.redraw()
 
@@ -303,7 +306,9 @@ class ParametersView(ScreenView):
         )
 
     def _advice(self, width: int, rows: int) -> list[Line]:
-        """What would help most, in rows that the effect leaves free, where another screen has found it."""
+        """Returns what would help most, in rows that the effect leaves free, if another screen has computed
+        it.
+        """
         run = self.session.current
         knobs = drop_overlap_variants(self._runs.known_what_if(run))[: rows - 2] if self.is_attached else []
         if rows < _ADVICE_ROWS or not knobs:
@@ -325,7 +330,7 @@ class ParametersView(ScreenView):
         return self.session.doing if self.session.running else "live"
 
     def _form(self, width: int, height: int, above: int) -> list[Line]:
-        """above: rows over the form, for the mouse."""
+        """Returns the form. above: rows over the form, for the mouse."""
         fields = self.form.rows(width)
         rows_of = zip(self.form.fields, fields, strict=True)
         refused = self.refusal.find_field_index(
@@ -336,11 +341,11 @@ class ParametersView(ScreenView):
         )
         rows = max(height - 3, 1)
         first, last = at_lines
-        # The title of the first group is seen with its first field.
+        # The title of the first group is visible with its first field.
         first = 0 if first == 1 and last < rows else first
         self.top = scrolled(self.top, len(lines), rows, first, last)
         visible = lines[self.top : self.top + rows]
-        # The reason stands under its field; where that cannot be seen, beside the form.
+        # The reason stands under its field; where that is out of view, next to the form.
         where = f"{fields[refused].label}: " if refused >= 0 else ""
         is_reason_visible = refused >= 0 and sum(map(is_reason, visible)) == sum(map(is_reason, lines))
         self._side_refusal = (
@@ -355,7 +360,7 @@ class ParametersView(ScreenView):
                 *help_lines(self.form.current_field.help, flags, width)]  # fmt: skip
 
     def _state(self, width: int) -> list[Line]:
-        """What the draft is: refused, running, as opened, or on every screen."""
+        """Returns what the draft is: refused, running, as opened, or on every screen."""
         session = self.session
         state = ON_EVERY_SCREEN
         refusal = self.refusal.file or self._side_refusal
@@ -370,7 +375,7 @@ class ParametersView(ScreenView):
         return state_lines(refusal, state, self._new_warnings(), width)
 
     def _new_warnings(self) -> list[str]:
-        """What the change makes doubtful: warnings that the run as opened did not have."""
+        """Returns the warnings of the change: those that the run as opened did not have."""
         opened = {diagnostic.code for diagnostic in self.session.opened.diagnostics}
         return [
             diagnostic.message
@@ -379,7 +384,7 @@ class ParametersView(ScreenView):
         ]
 
     def _change_times(self) -> tuple[list[ChangeTimes], str]:
-        """Of two or more changes: the step times of each, or how far the search for them is."""
+        """Returns for two or more changes the step times of each, or how far computing them is."""
         session, now = self.session, self.session.current
         bases = self.form.source.make_context(session.opened), self.form.source.make_context(now)
         changes = list_changes(self.form.fields, *bases)
@@ -395,7 +400,7 @@ class ParametersView(ScreenView):
         return (times, "") if times is not None else ([], background.progress)
 
     def redraw(self) -> None:
-        """Draw again, and say which keys do something now."""
+        """Draws again, and says which keys do something now."""
         self.form.follow()
         super().redraw()
         is_list = bool(self.form.fields and self.form.current_field.form)
@@ -418,7 +423,7 @@ class ParametersView(ScreenView):
         self.redraw()
 
     def on_click(self, event: Click) -> None:
-        """The cursor to a field."""
+        """Moves the cursor to a field."""
         field_index = self._field_on_row[event.y] if event.y < len(self._field_on_row) else -1
         if field_index >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
             self.action_move(field_index - self.form.cursor)
@@ -455,7 +460,7 @@ class ParametersView(ScreenView):
         self._typed.ask(self.form.current_field.text(self.form.follow()))
 
     def action_balance(self) -> None:
-        """Of a trace: the stages' compute made equal."""
+        """Makes the stages of a trace compute equally long."""
         if self._is_empty:
             return
         draft = self.session.draft
@@ -490,13 +495,13 @@ class ParametersView(ScreenView):
         self._saved.save()
 
     def action_load(self) -> None:
-        # A refusal is of no field any more: it stands beside the form from now on.
+        # The refusal is no longer of a field: it stands next to the form from now on.
         self.refusal.touched = None
         self.redraw()
         self._saved.load()
 
     def change(self, field: FormField, change: Callable[[], Values]) -> None:
-        """Make a change of a field; back at its value as opened it is as it was given then, or not given."""
+        """Makes a change of a field; back at its opened value it is as it was given then, or not given."""
         self.refusal.touched = field.label
 
         def changed() -> Values:
@@ -510,9 +515,9 @@ class ParametersView(ScreenView):
         self.take(changed)
 
     def take(self, change: Callable[[], Values]) -> None:
-        """Make a change the draft and run it; what cannot be is said in its place.
+        """Makes a change the draft and runs it; a refusal stands at its field.
 
-        Where the draft cannot be run, the next change goes on from it: scrubbing leads past it.
+        If the draft cannot be run, the next change starts from it: scrubbing can pass through invalid values.
         """
         self.refusal.clear()
         try:
@@ -528,7 +533,7 @@ class ParametersView(ScreenView):
         self.redraw()
 
     def show_file_reason(self, reason: str) -> None:
-        """Why a file could not be saved."""
+        """Shows why a file could not be saved."""
         self.refusal.set_file_reason(reason)
         self.redraw()
 
@@ -539,5 +544,7 @@ class ParametersView(ScreenView):
 
 
 def _opened_word(session: Session) -> str:
-    """What the run is that changes are held against: of another run of the directory, as it was measured."""
+    """Returns the word for the run that changes are compared with: of another run of the directory, as
+    measured.
+    """
     return "opened" if session.history[0].label == session.opened.setup.label else "measured"

@@ -1,1 +1,1 @@
-"""Screen 7: the points of a sweep as a table beside their scatter plot, while they come in and afterwards."""
+"""Screen 7: the points of a sweep as a table next to their scatter plot, while they arrive and afterwards."""

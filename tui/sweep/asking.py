@@ -1,4 +1,4 @@
-"""What a sweep of the run on the screen may be, and the words that are typed for it."""
+"""Which sweeps of the run on the screen are possible, and the words that are typed for one."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from simcore.workload.model import ModelParameters
 from tui.commands import sweep as command
 from tui.session import Run
 
-# What is said over the line in which a sweep is typed.
+# The line above the one in which a sweep is typed.
 FORM = "--layouts or --vary NAME=VALUES ... (tp=1,2,4,8 microbatches=8..64*2), --where, --price, -o FILE"
-# Schedules that are offered of a workload file.
+# Schedules that are suggested for a workload file.
 _OFFERED = ("1f1b", "gpipe", "zb-h1")
 
 
 def refusal_text(run: Run) -> str:
-    """Why there is no sweep of a run; "" where there can be one."""
+    """Returns why there is no sweep of a run; "" where there can be one."""
     if run.shape.simulated is not None:
         return ""
     return "A sweep simulates a model or a workload file: this is a trace, whose parameters are on 5."
 
 
 def is_model(run: Run) -> bool:
-    """Whether a run is made from the sizes of a model, so that its layout can be anything."""
+    """Returns whether a run is made from the sizes of a model, so that its layout can be anything."""
     maker = None if run.shape.simulated is None else run.setup.source.maker
     return isinstance(maker, ModelMaker) and maker.model is not None
 
 
 def suggest_words(run: Run) -> str:
-    """The words of a sweep of this run, to begin with."""
+    """Returns the initial words of a sweep of this run."""
     if is_model(run):
         run_parameters, arguments = run.parameters, ["--layouts"]
         maker = cast("ModelMaker", run.setup.source.maker)
@@ -63,15 +63,15 @@ def suggest_words(run: Run) -> str:
 
 
 def prepare_sweep(run: Run, typed: str) -> SweepOptions:
-    """The sweep of the words that were typed: what they leave open is as in the run.
+    """Returns the sweep of the typed words: what they leave open is as in the run.
 
-    Raises `UsageError` for words that are none, and as opening the input does.
+    Raises `UsageError` for invalid words, and as opening the input does.
     """
     return command.build_sweep(_sweep_words(run, typed))
 
 
 def _sweep_words(run: Run, typed: str) -> list[str]:
-    """The words behind `wltui sweep`."""
+    """Returns the words behind `wltui sweep`."""
     try:
         arguments = shlex.split(typed)
     except ValueError as error:
@@ -89,13 +89,13 @@ def _sweep_words(run: Run, typed: str) -> list[str]:
 
 
 def opened_words(run: Run) -> tuple[str, ...]:
-    """The words that open the input of a run."""
+    """Returns the words that open the input of a run."""
     maker = run.setup.source.maker
     return () if isinstance(maker, ModelMaker) and maker.model is None else (run.path,)
 
 
 def command_words(run: Run, typed: str) -> str:
-    """The command line of such a sweep, with its screen."""
+    """Returns the command line of such a sweep, with its screen."""
     try:
         arguments = _sweep_words(run, typed)
     except UsageError:

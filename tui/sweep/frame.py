@@ -1,4 +1,4 @@
-"""Screen 7 as lines: the plot beside or below the table, and what is said of the points.
+"""Screen 7 as lines: the plot next to or below the table, and the sentences about the points.
 
 The plot has the points of a sweep in a plane: a time or a rate against memory, GPUs or cost, in cells.
 """
@@ -15,16 +15,19 @@ from simcore.units import byte_size, duration, group_digits, plural
 from tui.frame import ASCII, Glyphs, Line, cells, end_cut, fitted, rule, wrapped
 from tui.sweep.sweep_result import FAILED, RUNNING, SweepResult
 
-# Figures that differ by more than this are drawn by their logarithm.
+# Figures with a larger ratio are drawn by their logarithm.
 _LINEAR_UP_TO = 5.0
 
 
 class PlotAxis(NamedTuple):
-    """words: what it shows. value: of a point. text: a figure in words."""
+    """An axis of the plot."""
 
     words: str
+    """What it shows."""
     value: Callable[[Point], float]
+    """The value of a point."""
     text: Callable[[float], str]
+    """A value in words."""
 
 
 def _step(point: Point) -> float:
@@ -41,7 +44,7 @@ _INDEX_AXIS = PlotAxis(
 
 
 def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
-    """(up, right) of each plane that shows something of these points, the most telling first."""
+    """Returns (up, right) of each plane that shows something of these points, the most informative first."""
     up = []
     same_work = len({point.work for point in points}) == 1
     if same_work:
@@ -61,7 +64,7 @@ def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
 
 
 class Signs(NamedTuple):
-    """The glyphs of points; letters in place of marks are those of the comparison."""
+    """The glyphs of points; instead of marks there are the letters of the comparison."""
 
     front: str
     one: str
@@ -80,7 +83,9 @@ def plot(
     size: tuple[int, int],
     glyphs: Glyphs,
 ) -> list[Line]:
-    """`size` (columns, rows) of lines: the plane with its figures at the edges, and what its glyphs mean."""
+    """Returns `size` (columns, rows) of lines: the plane with its figures at the edges, and what its glyphs
+    mean.
+    """
     width, height = size
     points, front = shown_sweep.outcome.front.points, shown_sweep.outcome.front
     up, right = plane
@@ -139,7 +144,9 @@ def _log_suffix(values: Sequence[float]) -> str:
 
 
 def _scale(values: Sequence[float], cell_count: int) -> Callable[[float], int]:
-    """Where a value lies among so many places, from the least to the largest of `values`."""
+    """Returns the function of a value's position among this many cells, from the least to the largest of
+    `values`.
+    """
     transform: Callable[[float], float] = math.log if _is_log(values) else float
     least, most = transform(min(values)), transform(max(values))
     if most <= least:
@@ -147,7 +154,7 @@ def _scale(values: Sequence[float], cell_count: int) -> Callable[[float], int]:
     return lambda value: round((transform(value) - least) / (most - least) * (cell_count - 1))
 
 
-# From this width on the plot stands beside the table; it has a share of the width, within bounds.
+# From this width on the plot stands next to the table; it has a share of the width, within bounds.
 WIDE = 110
 _LEAST_PLOT, _MOST_PLOT = 40, 90
 # Rows of the plot below a table, and the least height that has room for one.
@@ -156,12 +163,12 @@ _WORDS_BELOW = 3
 
 
 def table_width(width: int) -> int:
-    """Cells that the table has of a row."""
+    """Returns the cells of a row that the table has."""
     return width if width < WIDE else width - 1 - min(max(width * 2 // 5, _LEAST_PLOT), _MOST_PLOT)
 
 
 def rows_below(height: int) -> tuple[int, int]:
-    """(rows of the plot, of the words) below the table on a narrow screen."""
+    """Returns (rows of the plot, of the words) below the table on a narrow screen."""
     if height < _LEAST_HEIGHT:
         return 0, 0
     more = max(height - 24, 0)
@@ -169,8 +176,8 @@ def rows_below(height: int) -> tuple[int, int]:
 
 
 def _hanging_lines(sentence: str, width: int) -> list[str]:
-    """A sentence in lines, those after the first set in."""
-    # A figure and its per cent stay together.
+    """Returns a sentence in lines, those after the first indented."""
+    # A figure and its per cent sign stay together.
     first, *other_lines = wrapped(sentence.replace(" %", "\u00a0%"), width - 2) or [""]
     if not other_lines:
         return [first]
@@ -179,7 +186,7 @@ def _hanging_lines(sentence: str, width: int) -> list[str]:
 
 
 def sentence_lines(shown_sweep: SweepResult, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """A heading, and what is said of the points."""
+    """Returns a heading, and the sentences about the points."""
     if rows < 2:
         return []
     heading = "So far" if shown_sweep.state == RUNNING else "In words"
@@ -208,7 +215,7 @@ def plane_lines(
     size: tuple[int, int],
     glyphs: Glyphs,
 ) -> list[Line]:
-    """The scatter plot; where there is nothing to draw, so many empty lines."""
+    """Returns the scatter plot; where there is nothing to draw, as many empty lines."""
     width, rows = size
     if plane is None or rows < 4 or not shown_sweep.outcome.front.points:
         return [fitted([], width) for _ in range(rows)]
@@ -219,7 +226,7 @@ def plane_lines(
 def join_columns(
     left: Sequence[Line], right: Sequence[Line], width: int, split: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Two columns of lines, a rule between them. split: cells of the left one."""
+    """Returns two columns of lines, a rule between them. split: cells of the left one."""
     lines = []
     for row in range(max(len(left), len(right))):
         line = fitted(left[row] if row < len(left) else [], split)
@@ -229,7 +236,7 @@ def join_columns(
 
 
 def intro_lines(sentences: Sequence[str], command: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """The screen before there is a sweep: what one is, and how to get it."""
+    """Returns the screen before there is a sweep: what one is, and how to get it."""
     lines: list[Line] = [rule("Sweep: many layouts, and the few worth running", width, glyphs), []]
     for sentence in sentences:
         lines += [[(f"  {line}", "")] for line in wrapped(sentence, width - 4)]

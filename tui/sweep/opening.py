@@ -1,4 +1,4 @@
-"""What a sweep opens: the run that its screens begin with, of a file of results or of a sweep to come."""
+"""Opens a sweep: the run that its screens begin with, for a file of results or for a sweep to come."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _UNEQUAL = (
     "the micro-batches of the file are unequal: points with another number of them do other work, and the "
     "time of a micro-batch is a mean of unequal ones"
 )
-# So many candidates are looked at for one that fits: half a second.
+# The most candidates that are checked for one that fits: half a second.
 _MAX_CHECKED = 300
 
 
 def open_fastest(shown_sweep: SweepResult, path: str) -> Run:
-    """The fastest point of a file of results, simulated; where none fits, the first that was run or could not
-    be. Raises `InputError` where its input is not there, `UsageError` where no point can be run.
+    """Returns the fastest point of a file of results, simulated; where none fits, the first that was run or
+    could not be. Raises `InputError` where its input is missing, `UsageError` where no point can be run.
     """
     first = shown_sweep.fastest or next((point for point in shown_sweep.points if point.is_run), None)
     if first is None:
@@ -41,8 +41,8 @@ def open_fastest(shown_sweep: SweepResult, path: str) -> Run:
 
 
 def _open_input(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, ...]]:
-    """The input of a sweep: as its command names it, or, where that is not there, beside the results; and the
-    words that open it there.
+    """Returns the input of a sweep, as its command names it or, where it is missing there, next to the
+    results; and the words that open it there.
     """
     if not opened:
         return open_model(None), opened
@@ -60,8 +60,9 @@ def _open_input(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str
 
 
 def list_assumptions(outcome: Outcome, path: str, workload: Workload | None = None) -> list[str]:
-    """What a report of the fastest point takes for granted, and what its figures do not price. path: of the
-    results. workload: the input where it is open. Where it is not there any more, that it is not known.
+    """Returns the assumptions of a report of the fastest point, and what its figures do not price. path: of
+    the results. workload: the input where it is open. Where the input is missing, it says that they are
+    unknown.
     """
     if not outcome.front.best:
         return []
@@ -83,8 +84,8 @@ def list_assumptions(outcome: Outcome, path: str, workload: Workload | None = No
 
 
 def first_run(evaluator: Evaluator) -> Run:
-    """The run that the screens begin with while a sweep has no points yet: its first candidate that fits,
-    else the first that can be run. Raises as that does where none can.
+    """Returns the run that the screens begin with while a sweep has no points yet: its first candidate that
+    fits, else the first that can be run. Raises as running it does where none can.
     """
     space = evaluator.definition.space
     candidates = list_layouts(evaluator.workload, space) if space.layouts else space.combinations()
@@ -108,7 +109,7 @@ def first_run(evaluator: Evaluator) -> Run:
 
 
 def difference_text(point: Point, run: Run) -> str:
-    """What there is to say where a point's run takes another time now than when it was swept; else ""."""
+    """Returns the message for a point whose run takes another time now than when it was swept; else ""."""
     if point.step_time_ns in (None, run.step_time_ns):
         return ""
     return OTHER_STEP

@@ -18,7 +18,7 @@ from tui.listing import ListColumn, find_from
 from tui.sweep.sweep_result import SweepResult
 
 FRONT, STEP, MORE = "*", "step", "slower"
-# In its place stands what `per_work` has as a head.
+# A placeholder for the heading of the rate, which `per_work` has.
 RATE = "rate"
 MEMORY, GPUS, COST, EQUIVALENT = "memory", "GPUs", "$ a step", "alike"
 # Columns of the figures: (heading, size, left).
@@ -26,16 +26,19 @@ _FIGURES = (
     (FRONT, 1, True), (STEP, 9, False), (RATE, 10, False), (MORE, 9, False), (MEMORY, 8, False),
     (GPUS, 6, False), (COST, 9, False), (EQUIVALENT, 5, False),
 )  # fmt: skip
-# What goes first where there is no room: what follows from the rest, and what the line below the table says.
+# Columns in the order in which they are dropped: first what follows from the others, and what the line below
+# the table says.
 _DROP_ORDER = ("microbatches", "dp", RATE, "sequence_parallel", "global_batch", COST, GPUS, EQUIVALENT, MORE)
-# What a filter may compare beside parameters, and how a point has it.
+# What a filter may compare besides parameters, by the name that a point has for it.
 _FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
 _LONGEST_VALUE = 16
 
 
 class PointTable:
-    """The points of a sweep: see `Listing`. everything: also those that were not simulated or do not fit, and
-    each of those that are alike, of which otherwise one stands for all.
+    """The points of a sweep: see `Listing`.
+
+    `everything` says whether there are also those that were not simulated or do not fit, and each of the
+    equivalent ones, of which otherwise one stands for all.
     """
 
     def __init__(self, shown_sweep: SweepResult) -> None:
@@ -44,7 +47,7 @@ class PointTable:
         self.everything = False
         self.problem = ""
         self.lines: list[int] = []
-        # By the number of a point how many others it stands for.
+        # By the index of a point how many others it stands for.
         self._equivalent_counts: dict[int, int] = {}
         self._names: list[str] = []
         self._sizes: dict[str, int] = {}
@@ -54,7 +57,7 @@ class PointTable:
         self.refresh()
 
     def refresh(self) -> None:
-        """The lines of the points that are there now, in the order and with the filter."""
+        """Makes the lines of the current points, in the order and with the filter."""
         outcome = self.result.outcome
         runs = outcome.front.points
         self._names, self._rate = columns_of(outcome), choose_measure(runs)
@@ -79,12 +82,12 @@ class PointTable:
         ]
         with_value.sort(key=lambda index: _sort_key(_value(points[index], self.key, self.result)),
                    reverse=self.descending)  # fmt: skip
-        # What has no figure is last, whichever way round.
+        # Points without the figure are last, in both directions.
         value_indices = set(with_value)
         return with_value + [index for index in candidates if index not in value_indices]
 
     def point(self, line: int) -> Point:
-        """The point of a line."""
+        """Returns the point of a line."""
         return self.result.points[self.lines[line]]
 
     # -- columns ---------------------------------------------------------------------
@@ -100,7 +103,9 @@ class PointTable:
         return figures | {_head(name): (f"layout {name}", False) for name in self._names}
 
     def columns_for(self, width: int) -> list[ListColumn]:
-        """Those that are known of some point; where not all fit, less of what follows from others."""
+        """Returns the columns that some point has; where not all fit, without those that follow
+        from others.
+        """
         outcome = self.result.outcome
         runs = outcome.front.points
         is_known = {
@@ -175,7 +180,9 @@ class PointTable:
         return ""
 
     def show_everything(self) -> None:
-        """Also what was not simulated or does not fit, and each of those that are alike; again: without."""
+        """Shows also what was not simulated or does not fit, and each of the equivalent points; or hides them
+        again.
+        """
         self.everything = not self.everything
         self.filter(self.typed)
 
@@ -194,7 +201,9 @@ class PointTable:
             self.lines = [index for index in self.lines if index in visible_rows]
 
     def _find_matches(self, typed: str, indices: Sequence[int]) -> set[int]:
-        """Those of which a condition holds, or that have every word; all where a condition is not whole."""
+        """Returns those that satisfy the condition, or contain every word; all while a condition is
+        incomplete.
+        """
         points, self.problem = self.result.points, ""
         if any(sign in typed for sign in "<>="):
             try:
@@ -246,12 +255,12 @@ class PointTable:
 
 
 def _head(name: str) -> str:
-    """What stands over the column of something of the layout, in one cell a character."""
+    """Returns the heading of a column of the layout, in one cell a character."""
     return in_cells(head_of(name))
 
 
 def slowdown_text(point: Point, fastest: float) -> str:
-    """How much longer its work takes than that of the fastest: `+6.0 %`; "" of the fastest."""
+    """Returns how much longer its work takes than that of the fastest: `+6.0 %`; "" for the fastest."""
     more = measures(point).time / fastest - 1 if fastest else 0.0
     if more < 0.0005:
         return ""
@@ -259,7 +268,7 @@ def slowdown_text(point: Point, fastest: float) -> str:
 
 
 def point_lines(point: Point, names: Sequence[str]) -> list[str]:
-    """A point in words: what it is, and its figures or why it was not run."""
+    """Returns a point in words: what it is, and its figures or why it was not run."""
     layout = [in_cells(value_words(name, point.layout[name])) for name in names if name in point.layout]
     lines = [", ".join(layout)] if layout else []
     if point.step_time_ns is None:
@@ -279,7 +288,7 @@ def point_lines(point: Point, names: Sequence[str]) -> list[str]:
 
 
 def _first_order(point: Point) -> tuple[int, float, int]:
-    """Fastest first; then what does not fit, then what was not run."""
+    """Returns the sort key: fastest first; then what does not fit, then what was not run."""
     if not point.is_run:
         return 2, 0.0, point.index
     return (0 if point.fits else 1), measures(point).time, point.index
@@ -300,13 +309,13 @@ def _value(point: Point, key: str, shown_sweep: SweepResult) -> Any:
 
 
 def _sort_key(value: Any) -> tuple[bool, Any]:
-    """Numbers before words: a column may have both."""
+    """Returns the sort key of a value, numbers before words: a column may have both."""
     is_number = isinstance(value, int | float)
     return (not is_number, value if is_number else format_value(value))
 
 
 def _values(point: Point) -> dict[str, Any]:
-    """What a filter's condition knows of a point."""
+    """Returns the values that a filter's condition can name."""
     figures: dict[str, Any] = {"tokens_per_s": point.tokens_per_s, "cost": point.cost}
     if point.step_time_ns is not None:
         figures["step_ms"] = point.step_time_ns / 1e6

@@ -12,24 +12,26 @@ _MOST_POINT = 2**31
 
 
 class SavedSweep(NamedTuple):
-    """key, descending, typed, everything: of the table. plane: its place. point: number of the point at the
-    cursor, None without one.
-    """
+    """The table, its filter and its plot."""
 
     key: str = ""
+    """What the table is sorted by."""
     descending: bool = False
     typed: str = ""
+    """The filter."""
     everything: bool = False
     plane: int = 0
+    """The index of the plane."""
     point: int | None = None
+    """The index of the point at the cursor, None without one."""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """Returns the values as JSON takes them."""
         return self._asdict()
 
     @classmethod
     def read(cls, value: object, where: str) -> SavedSweep:
-        """Checked. Raises `Damaged`."""
+        """Returns the checked values. Raises `InvalidSession`."""
         entries = check_table(value, where)
         for name in ("descending", "everything"):
             if not isinstance(entries.get(name), bool):

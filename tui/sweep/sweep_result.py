@@ -1,4 +1,6 @@
-"""What a screen knows of a sweep: the points that have come, how far it is, and what is said of them."""
+"""What a screen knows of a sweep: the points that have arrived, its progress, and the sentences
+about them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,15 @@ from simcore.sweeping.point import Point
 from simcore.sweeping.running import SweepProgress
 from simcore.units import group_digits
 
-# What a sweep is doing. Of a file nobody here knows whether somebody still writes it.
+# The states of a sweep. FILE: whether a file is still being written is unknown here.
 OPENING, RUNNING, STOPPED, FINISHED, FAILED, FILE = "opening", "running", "stopped", "done", "failed", "file"
 
 
 class SweepResult:
-    """A sweep as the screen has it. title: what is swept. state: of the above. error: why it failed.
+    """A sweep as the screen has it.
 
-    opened: the words that open its input, behind `wltui report`. output: the file that its lines go to.
+    `title` is what is swept, `state` one of the above, `error` why it failed. `opened` is the words that open
+    its input, behind `wltui report`, `output` the file that its lines go to.
     """
 
     def __init__(self, title: str, rule: Rule, state: str = OPENING, opened: Sequence[str] = ()) -> None:
@@ -28,7 +31,7 @@ class SweepResult:
         self.state = state
         self.error = self.output = ""
         self.points: list[Point] = []
-        # Places in `points` of those that were run and fit: of a hundred thousand layouts a few hundred.
+        # Indices in `points` of those that were run and fit: of a hundred thousand layouts a few hundred.
         self.fitting_indices: list[int] = []
         self.outcome = Outcome(rule)
         self.progress = SweepProgress()
@@ -39,14 +42,14 @@ class SweepResult:
         self._cached_sentences: tuple[tuple[int, str], list[str]] = ((-1, ""), [])
 
     def begin(self, rule: Rule, progress: SweepProgress, prunes: bool) -> None:
-        """Points come from now on. prunes: whether points are left out by the rule."""
+        """Begins the sweep: points arrive from now on. prunes: whether points are left out by the rule."""
         self.state, self.outcome, self.progress = RUNNING, Outcome(rule), progress
         self._start_time = time.monotonic()
         self._pace = Pace(progress, prunes)
         self._prunes = prunes
 
     def add_points(self, points: Iterable[Point]) -> None:
-        """More points have come."""
+        """Adds points that have arrived."""
         for point in points:
             if point.is_run and point.fits:
                 self.fitting_indices.append(len(self.points))
@@ -54,13 +57,13 @@ class SweepResult:
             self.outcome.add(point)
 
     def end(self, state: str, error: str = "") -> None:
-        """No more will come."""
+        """Ends the sweep: no more points arrive."""
         self.state, self.error = state, error
         self._seconds = time.monotonic() - self._start_time
 
     @property
     def is_running(self) -> bool:
-        """Whether points still come in from here."""
+        """Whether this program still produces points."""
         return self.state in (OPENING, RUNNING)
 
     @property
@@ -72,7 +75,7 @@ class SweepResult:
     # -- words -----------------------------------------------------------------------
 
     def progress_text(self) -> str:
-        """How far it is, or how many points there are."""
+        """Returns how far it is, or how many points there are."""
         if self.state == OPENING:
             return "opening the input"
         if self.state == RUNNING:
@@ -87,7 +90,7 @@ class SweepResult:
         return f"{words}{duration_text}, {group_digits(self.outcome.simulated)} simulated"
 
     def sentences(self) -> list[str]:
-        """What the best have in common, what others cost, and why some points were not simulated."""
+        """Returns what the best have in common, what others cost, and why some points were not simulated."""
         cache_key = len(self.points), self.state
         if self._cached_sentences[0] != cache_key:
             counts = self.outcome.count_lines(self.progress.excluded)[1:]
@@ -100,9 +103,9 @@ class SweepResult:
 
 
 class Pace:
-    """How fast a sweep goes, since it is known how many points there are: before that they are looked at.
+    """The rate of a sweep since the number of points is known: before that layouts are checked.
 
-    prunes: whether points are left out, so that what is left takes less than as many points took.
+    prunes: whether points are left out, so that the remaining ones take less time each than the ones before.
     """
 
     def __init__(self, progress: SweepProgress, prunes: bool) -> None:
@@ -112,7 +115,7 @@ class Pace:
         self._since: tuple[float, int, int] | None = None
 
     def describe(self) -> str:
-        """`345 of 3 000 points, 52 a second, 51 s left`, as far as that is known."""
+        """Returns `345 of 3 000 points, 52 a second, 51 s left`, or what of that is known."""
         progress, now = self._progress, time.monotonic()
         if progress.total is None:
             total_text = remaining_text = ""
@@ -138,7 +141,7 @@ class Pace:
 
 
 def format_wait(seconds: float) -> str:
-    """A time that somebody waits: `51 s`, `3 min`, `1.5 h`."""
+    """Returns a time to wait: `51 s`, `3 min`, `1.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

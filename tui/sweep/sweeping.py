@@ -1,4 +1,4 @@
-"""The sweep of an app: run behind the picture, its points taken in as they come; or the points of a file."""
+"""The sweep of an app: run in the background, its points added as they arrive; or the points of a file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tui.host import Host
     from tui.sweep.sweep_result import SweepResult
 
-# The picture is made anew so often while points come in, s; a file is looked at so often.
+# Seconds between drawings while points arrive, and between two looks at a file.
 _REDRAW_S, _READ_S = 0.25, 1.0
 
 
 class Sweeping:
-    """found: the sweep on the screen, None before there is one."""
+    """Runs the sweep of the screen, or follows a file; `result` is None before there is one."""
 
     def __init__(self, app: Host) -> None:
         self._app = app
@@ -38,7 +38,7 @@ class Sweeping:
     # -- a sweep ---------------------------------------------------------------------
 
     def begin(self, title: str, make: Callable[[], SweepOptions]) -> None:
-        """Run a sweep. make: prepares it, in the worker."""
+        """Runs a sweep. make: prepares it, in the worker."""
         # Not at the top, here and below: most sessions have no sweep.
         from simcore.sweeping.pareto_front import Rule
         from tui.sweep.sweep_result import SweepResult
@@ -54,7 +54,7 @@ class Sweeping:
         self._app.set_timer(_REDRAW_S, lambda: self._poll_points(shown_sweep))
 
     def stop(self) -> bool:
-        """End the sweep that runs; what has come stays. False if there is none."""
+        """Stops the running sweep; its points stay. Returns False if none runs."""
         if self.result is None or not self.result.is_running:
             return False
         self._stopped.set()
@@ -81,7 +81,7 @@ class Sweeping:
         try:
             options = make()
             _ready_for_processes()
-            # A process of its own, also of one job: this one draws.
+            # A process of its own, also for one job: this one draws.
             sweep = open_sweep(options, is_stopped, own_process=True)
             if words := opened_words(sweep.file, options.resume):
                 self._tell(self._app.say, words)
@@ -107,7 +107,7 @@ class Sweeping:
             self._app.call_from_thread(callback, *arguments)
 
     def _poll_points(self, shown_sweep: SweepResult) -> None:
-        """What has come since the last picture, while the sweep goes on."""
+        """Adds what has arrived since the last drawing, while the sweep goes on."""
         if shown_sweep is self.result and shown_sweep.is_running:
             self._take_pending(shown_sweep, self._pending_points)
             self._app.redraw_sweep()
@@ -130,15 +130,15 @@ class Sweeping:
     # -- a file ----------------------------------------------------------------------
 
     def follow(self, shown_sweep: SweepResult, reader: ResultsReader) -> None:
-        """The points of a file, also those that somebody else still writes to it."""
+        """Shows the points of a file, also those that another program still writes to it."""
         self.result, self.reader = shown_sweep, reader
 
     def first(self, title: str, make: Callable[[], SweepOptions]) -> None:
-        """As `begin`, as soon as the app runs."""
+        """Begins as `begin` does, as soon as the app runs."""
         self._first = title, make
 
     def start(self) -> None:
-        """The app runs now."""
+        """Starts what was waiting for the app to run."""
         if self._first is not None:
             self.begin(*self._first)
         if self.reader is not None:
@@ -163,7 +163,7 @@ class Sweeping:
 
 
 def _ready_for_processes() -> None:
-    """Starts multiprocessing's tracker of resources, which is given the number of `sys.stderr`: Textual's own
+    """Starts multiprocessing's resource tracker, which is given the descriptor of `sys.stderr`: Textual's own
     has none, and no process could be started.
     """
     from multiprocessing import resource_tracker

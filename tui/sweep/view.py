@@ -1,4 +1,4 @@
-"""Screen 7's widget: a table of points beside their plot, and what leads from a point to its run."""
+"""Screen 7's widget: a table of points next to their plot, and the keys from a point to its run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RESULTS = "results.jsonl"
 
 
 class SweepView(TableView):
-    """The points of the sweep: those that fit, the fastest first; and how they lie to each other."""
+    """The points of the sweep: those that fit, the fastest first; and their plot."""
 
     table: PointTable
 
@@ -66,7 +66,7 @@ class SweepView(TableView):
         self.table = PointTable(self._result or SweepResult("", Rule()))
         self.plane = 0
         self._marked_points: list[Point] = []
-        # The point that is to be B, and its parameters, while the runs are found.
+        # The point that is to be B, and its parameters, while the runs are simulated.
         self._comparing: Point | None = None
         self._compared_parameters = Parameters()
         self._point_count = 0
@@ -84,7 +84,7 @@ class SweepView(TableView):
         return table_width(self.size.width)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """Only keys that do something here and now."""
+        """Returns only the keys that do something here and now."""
         shown_sweep = self._result
         if shown_sweep is None:
             return (("Enter", "sweep"), ("2", "timeline")) if not refusal_text(self.session.current) else ()
@@ -158,7 +158,7 @@ class SweepView(TableView):
         return intro_lines(sentences, command_words(run, suggest_words(run)), width, self.glyphs)
 
     def _take_points(self, shown_sweep: SweepResult) -> None:
-        """What has come into the table; the cursor stays on its point, or at the top while it is there."""
+        """Adds new points to the table; the cursor stays on its point, or at the top while it is there."""
         if self.table.result is not shown_sweep:
             new = PointTable(shown_sweep)
             self.table, self._point_count = new, 0
@@ -183,7 +183,7 @@ class SweepView(TableView):
         return self.table.point(min(self.line, len(lines) - 1)) if lines else None
 
     def _detail_lines(self, width: int, short: bool = False) -> list[Line]:
-        """What the point at the cursor is, in full; its figures alone where there is room for one line."""
+        """Returns the point at the cursor in full; its figures alone where there is room for one line."""
         point = self._cursor_point
         if point is None:
             words = self.table.no_match(self.table.typed)
@@ -200,7 +200,7 @@ class SweepView(TableView):
         if not short and width_of([(f"{title}: {other_lines[-1]}", "")]) > width - 4:
             lines = [rule(title, width, self.glyphs)]
             lines += [[(f"  {line}", "")] for line in wrapped(other_lines[-1], width - 4)]
-        # All of the layout: the table has what varies and fits.
+        # The complete layout: the table has what varies and fits.
         line = ""
         for word in first.split(", "):
             if len(line) + len(word) + 4 > width and line:
@@ -224,7 +224,7 @@ class SweepView(TableView):
     # -- a point and its run ---------------------------------------------------------
 
     def _selected_candidate(self) -> tuple[Point, Candidate] | None:
-        """The point at the cursor that can be run; None, which is said, for others."""
+        """Returns the point at the cursor if it can be run; None, with a message, for others."""
         point = self._cursor_point
         return None if point is None else self._runnable(point)
 
@@ -256,7 +256,7 @@ class SweepView(TableView):
         self._app.runs.show(self._candidate_run(candidate), then)
 
     def _candidate_run(self, candidate: Candidate) -> HistoryRun:
-        """The run of a point: that of the history, where it has it."""
+        """Returns the run of a point: that of the history, if it is there."""
         new_run = HistoryRun(candidate.parameters, label=self.session.opened.setup.label)
         return self.session.find_same_run(new_run) or new_run
 
@@ -281,7 +281,7 @@ class SweepView(TableView):
         if any(mark is point for mark in self._marked_points):
             self._marked_points = [mark for mark in self._marked_points if mark is not point]
         else:
-            # A third mark takes the place of the second.
+            # A third mark replaces the second.
             self._marked_points = [*self._marked_points[:1], point]
         names = " and ".join(
             f"{letter} is point {mark.index}" for letter, mark in zip("AB", self._marked_points, strict=False)
@@ -290,7 +290,9 @@ class SweepView(TableView):
         self.redraw()
 
     def leads_to(self, name: str) -> bool:
-        """6 with two points compares them: the marked ones, or one and that at the cursor, or the fastest."""
+        """Returns 6 with two points compares them: the marked ones, or one and that at the cursor, or the
+        fastest.
+        """
         cursor_point, shown_sweep = self._cursor_point, self._result
         if name != "compare" or cursor_point is None or shown_sweep is None:
             return False
@@ -348,7 +350,7 @@ class SweepView(TableView):
         self.changed()
 
     def action_type(self) -> None:
-        """Ask for the words of a sweep of what is open."""
+        """Asks for the words of a sweep of what is open."""
         refused = refusal_text(self.session.current)
         if refused:
             self._app.say(refused)
@@ -395,7 +397,7 @@ class SweepView(TableView):
     # -- the session -----------------------------------------------------------------
 
     def saved(self) -> ScreenState | None:
-        # Asked for when the app has ended, too: then the table alone is there.
+        # This is also called when the app has ended: then only the table is there.
         if not self.table.result.points:
             return None
         table, here = self.table, self._cursor_point

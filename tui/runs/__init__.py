@@ -1,1 +1,1 @@
-"""The runs room: the history of the runs that were kept, to show, name, remove and compare."""
+"""The history of the runs that were kept, to show, name, remove and compare."""

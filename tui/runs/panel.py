@@ -31,16 +31,16 @@ _STEP = 12
 _DIFFERENCE = 28
 _EACH = 13
 _TOKENS = 9
-# Narrower than that, throughput stands in a line with the flags; these have one where they are long.
+# On narrower screens throughput stands in a line with the flags; the flags have one where they are long.
 _WIDE = 100
-# Rows that a run's flags have at most.
+# The most rows that a run's flags have.
 _FLAG_ROWS = 3
-# Of two runs the difference says which one is faster.
+# With two runs their difference says which one is faster.
 _LEAST_RUNS = 3
 
 
 def heading(width: int, with_each: bool = False, with_tokens: bool = False) -> Line:
-    """What stands over the columns. with_each, with_tokens: whether a run has micro-batches, tokens."""
+    """Returns the heading of the columns. with_each, with_tokens: whether a run has micro-batches, tokens."""
     line = f"     run  {'name':<{_NAME}} {'step':>{_STEP}}  {'vs run 1':<{_DIFFERENCE - 1}}"
     if width >= _WIDE:
         line += f"{'a micro-batch':>{_EACH}}  " if with_each else ""
@@ -52,7 +52,9 @@ def heading(width: int, with_each: bool = False, with_tokens: bool = False) -> L
 def run_lines(
     session: Session, cursor_index: int, marked_runs: list[HistoryRun], width: int
 ) -> list[list[Line]]:
-    """The lines of each run. chosen: the one with the cursor. marked: those to compare, A first."""
+    """Returns the lines of each run. cursor_index: the run with the cursor. marked_runs: those to compare, A
+    first.
+    """
     is_wide = width >= _WIDE
     heads: list[tuple[Line, str, str]] = []
     first = session.history[0]
@@ -87,12 +89,12 @@ def run_lines(
 
 
 def has_columns(history: Sequence[HistoryRun]) -> tuple[bool, bool]:
-    """Whether some run has micro-batches, and tokens, for the columns of them."""
+    """Returns whether some run has micro-batches, and tokens, for their columns."""
     return any(run.each_ns for run in history), any(run.tokens_per_s for run in history)
 
 
 def _throughput(run: HistoryRun) -> tuple[str, str]:
-    """The time of a micro-batch and the tokens a second in words, "" where they are not known."""
+    """Returns the time of a micro-batch and the tokens a second in words, "" where they are not known."""
     tokens = ""
     if run.tokens_per_s:
         # Imported here: other runs have no tokens.
@@ -103,7 +105,7 @@ def _throughput(run: HistoryRun) -> tuple[str, str]:
 
 
 def _flags(run: HistoryRun, of_several: bool) -> str:
-    """What asks for the run on a command line. of_several: whether it is one of a directory's runs."""
+    """Returns the command-line flags of the run. of_several: whether it is one of a directory's runs."""
     flags = run.parameters.as_flags()
     if of_several and run.label is not None:
         flags = ["--run", run.label, *flags]
@@ -111,7 +113,9 @@ def _flags(run: HistoryRun, of_several: bool) -> str:
 
 
 def _model_text(run: HistoryRun) -> str:
-    """Of a model's run that is there whether it fits and what share of the peak it reaches; "" of others."""
+    """Returns whether a model's simulated run fits and what share of the peak it reaches; "" for
+    other runs.
+    """
     figures = run.results.model.model_figures if run.results is not None else None
     if figures is None:
         return ""
@@ -120,7 +124,9 @@ def _model_text(run: HistoryRun) -> str:
 
 
 def _extremes(history: Sequence[HistoryRun]) -> dict[int, str]:
-    """Which of a directory's runs are the fastest and the slowest, once the step times of all are known."""
+    """Returns which of a directory's runs are the fastest and the slowest, once the step times of all are
+    known.
+    """
     steps = [
         (run.step_ns, index)
         for index, run in enumerate(history)
@@ -132,8 +138,8 @@ def _extremes(history: Sequence[HistoryRun]) -> dict[int, str]:
 
 
 def _facts_and_flags(facts: str, flags: str, width: int) -> list[Line]:
-    """The rows below a run's head: what is told of it, and its flags in a few rows of whole words, half a
-    figure reads as another one. What two runs differ in stands at the end of their flags.
+    """Returns the rows below a run's heading: its facts, and its flags in a few rows of complete words,
+    because half a figure reads as another one. What two runs differ in stands at the end of their flags.
     """
     rows = textwrap.wrap(cells(flags, 400), max(width - 8, len(facts) + 26), initial_indent=" " * len(facts),
                          break_on_hyphens=False, max_lines=_FLAG_ROWS, placeholder=" ...")  # fmt: skip
@@ -145,7 +151,9 @@ def _facts_and_flags(facts: str, flags: str, width: int) -> list[Line]:
 
 
 def _step_cells(run: HistoryRun, first: HistoryRun) -> Line:
-    """The step time and the difference to the first run's. Bright once it is simulated in this session."""
+    """Returns the step time and the difference to the first run's. Bright once it is simulated in this
+    session.
+    """
     if run.step_ns is None:
         words = "not run yet" if run.results is None else "not timed"
         return [(f"{words:>{_STEP}}  {'':{_DIFFERENCE - 1}}", "dim")]
@@ -161,7 +169,7 @@ def _step_cells(run: HistoryRun, first: HistoryRun) -> Line:
 
 
 class _KnownStep(NamedTuple):
-    """What is known of a run that need not be there: `Stepped`, to tell how much work its step is."""
+    """What is known of a run that need not be in memory: a `Stepped`, to say how much work its step is."""
 
     step_time_ns: int
     work: StepWork | None
@@ -180,7 +188,7 @@ _KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"
 
 
 class ChosenRuns(NamedTuple):
-    """What is to be done: show `run`, or compare it (B) with `beside` (A)."""
+    """The choice of the user: show `run`, or compare it (B) with `other` (A)."""
 
     run: HistoryRun
     other: HistoryRun | None = None
@@ -231,7 +239,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         self._cursor_index = session.history.index(current_run or (same_files or session.history)[-1])
 
     def on_mount(self) -> None:
-        """The step times of the directory's other runs are read meanwhile."""
+        """Starts reading the step times of the directory's other runs."""
         self.run_worker(self._read_steps, thread=True, group="steps")
 
     def _read_steps(self) -> None:
@@ -243,7 +251,7 @@ class RunsPanel(Panel, inherit_bindings=False):
             self.app.call_from_thread(self._run_was_read, run, results, why)
 
     def _run_was_read(self, run: HistoryRun, results: Run | None, why: str) -> None:
-        """A run was read; None where it cannot be, and why."""
+        """Takes a run that was read; None where it cannot be, and why."""
         self._unread.remove(run)
         if results is not None:
             self._session.record_results(run, results)
@@ -255,7 +263,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         return self._session.history[self._cursor_index]
 
     def _build_lines(self, width: int) -> list[Line]:
-        """A line or two for each run, and what the last key has to say."""
+        """Returns a line or two for each run, and the message of the last key."""
         runs = run_lines(self._session, self._cursor_index, self._marked_runs, width)
         # Behind the heading: the run with the cursor is in view whenever it is drawn.
         self._lines_per_run = len(runs[0])
@@ -272,7 +280,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         return [*lines, [], *([(f"  {line}", role)] for line in wrapped(message, width - 4))]
 
     def _more(self, hidden: int) -> str:
-        """The keys, also where there is more than the screen has room for."""
+        """Returns the keys, also where there is more than the screen has room for."""
         # The last line is that of the keys.
         return f"{max(hidden - 1, 1) // self._lines_per_run} more: {_KEYS}"
 
@@ -301,7 +309,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         if run in self._marked_runs:
             self._marked_runs.remove(run)
         else:
-            # A third mark takes the place of the second.
+            # A third mark replaces the second.
             self._marked_runs = [*self._marked_runs[:1], run]
         self._redraw()
 

@@ -1,4 +1,4 @@
-"""The runs of what is open: the draft found in a worker, runs shown, kept, and laid beside each other."""
+"""The runs of what is open: the draft simulated in a worker, runs shown, kept, and compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.runs.panel import ChosenRuns
     from tui.sweep.sweeping import Sweeping
 
-# The table is of the run on the screen: a change of it would take away what is being looked for.
+# The table is of the run on the screen: changing that would remove what was asked for.
 NO_OTHER_YET = "there is no other run yet: change a parameter first (5)"
 KEPT_ALREADY = "this run is kept already"
 RUN_STOPPED, WITH_CHANGE = "the run was stopped", "; u has the change again"
@@ -29,7 +29,7 @@ NO_CHANGE = "no change is known that would make the run on the screen shorter"
 
 
 class RunsHost(Host):
-    """The app with its runs, and what is looked for of them behind the picture."""
+    """The app with its runs, and what is computed of them in the background."""
 
     runs: Runs
     what_ifs: Background
@@ -46,36 +46,36 @@ class RunsHost(Host):
 
 
 class Runs:
-    """seconds: how long the draft has been looked for, s."""
+    """The runs of an app. `seconds` is how long the draft has been running, s."""
 
     def __init__(self, app: RunsHost, session: Session) -> None:
         self._app = app
         self._session = session
         self.seconds = 0.0
-        # Parameters whose run is kept when it is done, and what is done next when a run is there.
+        # The parameters whose run is kept when it is finished, and what follows when a run is there.
         self._keep: RunInput | None = None
         self._next: tuple[HistoryRun, Callable[[], None]] | None = None
         self._target_run: HistoryRun | None = None
 
     @property
     def has_other(self) -> bool:
-        """Whether it is worth a hint that there is another run: to the run as opened `u` leads, too."""
+        """Whether a hint to another run is useful: `u`, too, leads to the run as opened."""
         other = self._session.other
         return other is not None and (other is not self._session.opened or len(self._session.runs) > 1)
 
     def what_if(self, run: Run) -> Sequence[WhatIf] | None:
-        """The what-if table of a run, the best first; None while it is looked for."""
+        """Returns the what-if table of a run, the best first; None while it is computed."""
         if not run.timed:
             return ()
         what_ifs: list[WhatIf] | None = self._app.what_ifs.request(run, run.what_if)
         return what_ifs
 
     def known_what_if(self, run: Run) -> Sequence[WhatIf]:
-        """The what-if table of a run where it is there already; else nothing."""
+        """Returns the what-if table of a run if it is computed already; else nothing."""
         return self._app.what_ifs.result_of(run) or ()
 
     def try_change(self, knob: WhatIf | None) -> None:
-        """Run a change of the what-if table as the draft."""
+        """Runs a change of the what-if table as the draft."""
         if self._session.running:
             self._app.say(STILL_RUNNING)
         elif knob is None:
@@ -85,7 +85,7 @@ class Runs:
             self.try_run(self._session.opened.setup.with_parameters(knob.parameters))
 
     def try_best(self) -> None:
-        """Try the best change once it is known, where no key is pressed before."""
+        """Tries the best change once it is known, unless a key is pressed before."""
         self._app.say(TRIES_BEST)
 
         def try_it(knobs: Sequence[WhatIf]) -> None:
@@ -98,7 +98,7 @@ class Runs:
         self._app.what_ifs.then(try_it)
 
     def try_run(self, setup: RunInput) -> bool:
-        """Run this as the draft and keep the run; False, which is said, while another one is looked for."""
+        """Runs this as the draft and keeps the run; returns False, with a message, while another one runs."""
         if self._session.running:
             self._app.say(STILL_RUNNING)
             return False
@@ -108,7 +108,9 @@ class Runs:
         return True
 
     def try_second(self, setup: RunInput) -> bool:
-        """Take another setup for the run of the other file; False, which is said, while a run is made."""
+        """Reruns the run of the other file with another setup; returns False, with a message, while a run is
+        made.
+        """
         second_run = self._session.against
         if self._session.running or second_run is None:
             self._app.say(STILL_RUNNING)
@@ -137,15 +139,17 @@ class Runs:
         self._app.say(f"the run beside it has these parameters now: step {duration(run.step_time_ns)}")
 
     def run_draft(self) -> None:
-        """Find the run of the session's draft in a worker; the old picture stays until it is done."""
+        """Computes the run of the session's draft in a worker; the old run stays on the screen until it is
+        finished.
+        """
         session = self._session
         self._begin(HistoryRun(session.draft, label=session.opened.setup.label))
 
     def _begin(self, target: HistoryRun) -> None:
-        """Find a run in a worker."""
+        """Computes a run in a worker."""
         session = self._session
         session.running, session.error, self.seconds = True, "", 0.0
-        # It would take half of the processor from the run that is waited for.
+        # It would take half of the processor from the requested run.
         self._app.change_times.stop()
         self._target_run = target
         self._app.run_worker(lambda: self._find(target), thread=True, exclusive=True, group="run")
@@ -157,7 +161,7 @@ class Runs:
         error = ""
         try:
             history_run = self._session.find_same_run(target)
-            # Read once: it may give way meanwhile.
+            # Read once: it may be evicted meanwhile.
             run = None if history_run is None else history_run.results
             if run is None:
                 root = self._session.root(target.label)
@@ -173,13 +177,13 @@ class Runs:
             self._app.call_from_thread(self._finish_run, target, run, error)
 
     def _report_seconds(self, seconds: float) -> None:
-        """Called by the worker: say how long the run takes already."""
+        """Called by the worker: shows how long the run has taken so far."""
         self.seconds = seconds
         if self._app.is_running:
             self._app.call_from_thread(self._app.redraw_current)
 
     def cancel(self) -> None:
-        """Stop the run of the draft: the parameters of the run on the screen are the draft again."""
+        """Stops the run of the draft: the parameters of the run on the screen are the draft again."""
         app, session = self._app, self._session
         app.workers.cancel_group(app, "run")
         self._target_run = None
@@ -198,7 +202,7 @@ class Runs:
         session.error = error
         if run is None:
             if target.label != session.opened.setup.label:
-                # Another run of the directory: the draft is not to blame.
+                # Another run of the directory: the draft is not the cause.
                 session.error = ""
                 app.say(cells(error.replace("\n", "; "), 400))
             app.changed()
@@ -210,15 +214,16 @@ class Runs:
             session.keep()
             listed = ", R lists all runs" if len(session.history) > 2 else ""
             before = self._change_from_previous()
-            # `x goes back` was pressed twice, to go back by two runs.
+            # The message names the run that `x` shows: `x` toggles between two runs, and does not go back
+            # further.
             app.say(f"{session.run_words()}: {session.step}{before}; x shows {self._other_words()}{listed}")
         if self._next is not None and self._next[0] is target:
             then, self._next = self._next[1], None
             then()
 
     def _change_from_previous(self) -> str:
-        """`, -9.3 % vs run 2`: what a change has made of the run that it was made to, as its row promised; ""
-        where that is the opened one, to which the row on top compares.
+        """Returns `, -9.3 % vs run 2`: the effect of a change on the run that it was made to, as its row
+        states it; "" where that is the opened one, to which the top row compares.
         """
         session = self._session
         before, now = session.other, session.current
@@ -231,7 +236,7 @@ class Runs:
         return f", {text_of([run_difference(before.shape, now.shape, True, against)])}"
 
     def keep(self) -> None:
-        """Keep the run on the screen, to come back to and to compare with."""
+        """Keeps the run on the screen, to come back to and to compare with."""
         session = self._session
         if session.running or session.error:
             self._app.say("there is no finished run to keep")
@@ -243,7 +248,7 @@ class Runs:
             self._app.say(KEPT_ALREADY if run_number is None else message)
 
     def show_other(self) -> None:
-        """Show the run that was shown before, and the next time this one again."""
+        """Shows the run that was shown before, and the next time this one again."""
         session = self._session
         if session.other is None:
             self._app.say(NO_OTHER_YET)
@@ -253,7 +258,7 @@ class Runs:
         self.say_run(f"; x shows {self._other_words()}")
 
     def _other_words(self) -> str:
-        """`run 2 again`: what was on the screen before, which `x` shows."""
+        """Returns `run 2 again`: the previous run, which `x` shows."""
         session = self._session
         history_run = None if session.other is None else session.find_in_history(session.other)
         return (
@@ -263,21 +268,21 @@ class Runs:
         )
 
     def _show_target(self, target: HistoryRun) -> None:
-        """A run that is there goes on the screen, and its parameters are what a change begins with."""
+        """Shows a run that exists; its parameters become the draft."""
         if target.label == self._session.opened.setup.label:
             self._session.edit(self._session.opened.setup.with_parameters(target.parameters))
         self._target_run = target
         self._finish_run(target, target.results, "")
 
     def open_history(self) -> None:
-        """The panel of the runs that were kept."""
+        """Opens the panel of the runs that were kept."""
         from tui.runs.panel import RunsPanel
 
         panel = RunsPanel(self._session, self._app.current_view.glyphs)
         self._app.push_screen(panel, self._runs_selected)
 
     def _runs_selected(self, selection: ChosenRuns | None) -> None:
-        """Show a run of the history, or two beside each other: each is found when it is first shown."""
+        """Shows a run of the history, or compares two; each is simulated when it is first shown."""
         self._app.redraw_chrome()
         # Runs may have been named and removed.
         self._app.compare_again()
@@ -290,19 +295,23 @@ class Runs:
             self.compare(run, other)
 
     def compare(self, run: HistoryRun, other: HistoryRun) -> None:
-        """Screen 6: a run (B) on the screen and another one (A), each found first where it has not been."""
+        """Opens screen 6: a run (B) on the screen and another one (A), each simulated first if it has not
+        been.
+        """
         if other.results is None:
             self.show(other, lambda: self._show_compared(run, self._session.current))
         else:
             self._show_compared(run, other.results)
 
     def _show_compared(self, run: HistoryRun, other: Run) -> None:
-        """A run on the screen, another one beside it, which is held: large runs give way to others."""
+        """Shows a run and compares another one, which is kept in memory: large runs are evicted for
+        others.
+        """
         self._session.compared_run = other
         self.show(run, lambda: self._compare_with(other))
 
     def show(self, run: HistoryRun, then: Callable[[], None]) -> None:
-        """Another run on the screen, found first where it has not been; `then` when it is there."""
+        """Shows another run, simulated first if it has not been; calls `then` when it is there."""
         session = self._session
         self._next = (run, then)
         if run.results is not None:
@@ -313,14 +322,14 @@ class Runs:
         self._begin(run)
 
     def say_run(self, more: str = "") -> None:
-        """Which run is on the screen now, and its step time. more: what follows."""
+        """Says which run is on the screen now, and its step time. more: what follows."""
         session = self._session
         history_run = session.find_in_history(session.current)
         name = f"{cells(history_run.name, 30)}: " if history_run is not None and history_run.name else ""
         self._app.say(f"{name}{session.run_words()}, {session.step}{more}")
 
     def _compare_with(self, other: Run) -> None:
-        """Screen 6: another run beside the one on the screen."""
+        """Opens screen 6: another run against the one on the screen."""
         self._session.compared_run = other
         self._app.compare_again()
         self._app.call_later(self._app.action_open, "compare")

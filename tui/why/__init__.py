@@ -1,1 +1,1 @@
-"""Why the step takes that long: the critical path, what it is made of, and what would shorten it."""
+"""Why the step takes that long: the critical path, its parts, and what would shorten it."""

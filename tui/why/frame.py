@@ -1,6 +1,6 @@
 """The why screen as a frame, and what its cursor is on.
 
-Sums of the critical path and what-if side by side over the path's legs, or one of them alone.
+Sums of the critical path and what-if side by side over the path's segments, or one of them alone.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ if TYPE_CHECKING:
 SUMS, SEGMENTS = "sums", "legs"
 PANELS = (SUMS, WHAT_IF, SEGMENTS)
 
-# Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times have
-# all digits, and on a narrow screen; and where names are longer than that has room for.
+# Cells for the name of a segment, with a gap behind it: where micro-batches are spelled out, where the times
+# have all digits, and on a narrow screen; and the most where names are longer.
 _CELLS, _LONG_CELLS, _LEAST_CELLS = (30, 25, 16), (33, 28, 20), 12
-# Of a title: its frame, the mark of the focus, and how a change is tried.
+# Cells of a title for its frame, the mark of the focus, and how a change is tried.
 _TITLE_MARGIN = 20
-# Of the sums; the part of the width that they have, and on a screen of less than 120 columns.
+# Cells of the sums; their share of the width, and that on a screen of less than 120 columns.
 _SUM_CELLS = 56
 _SUMS_PERCENT, _FEW_SUMS_PERCENT = 36, 34
-# The longest that stands in each of them behind the name.
+# The longest text behind the name, in each of the three.
 _BATCHES = (" of micro-batch ", " mb ", " mb ")
 
 
 @dataclass(slots=True, kw_only=True)
 class WhyModel(PanelCursor):
-    """The critical path of a run, summed and leg by leg. grouping: what the sums are by. by_length: whether
-    the legs are listed the longest first.
-    """
+    """The critical path of a run, summed and segment by segment."""
 
     panels: tuple[str, ...] = field(default=PANELS)
     panel: str = field(default=SUMS)
     grouping: str = field(default="kind")
+    """What the sums are by."""
     by_length: bool = field(default=False)
+    """Whether the segments are listed the longest first."""
     _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
     _ordered_segments: list[MergedSegment] | None = field(default=None, init=False)
     _name_cells: tuple[int, int, int] | None = field(default=None, init=False)
-    # By room the names of operations as they are cut there.
+    # By room the names of operations as they are truncated there.
     _names: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
 
     def begin(self) -> None:
@@ -82,7 +82,7 @@ class WhyModel(PanelCursor):
 
     @property
     def ordered_segments(self) -> list[MergedSegment]:
-        """The legs in the order in which they are listed."""
+        """The segments in the order in which they are listed."""
         if self._ordered_segments is None:
             by_length = (
                 sorted(self.merged_segments, key=lambda segment: (-segment.ns, segment.start_ns))
@@ -93,8 +93,8 @@ class WhyModel(PanelCursor):
         return self._ordered_segments
 
     def toggle_order(self) -> None:
-        """The legs the longest first, with the cursor on the longest, or in the order of time, with the
-        cursor on its leg.
+        """Lists the segments the longest first, with the cursor on the longest, or in the order of time, with
+        the cursor on its segment.
         """
         current = self.ordered_segments[self.row(SEGMENTS)] if self.ordered_segments else None
         self.by_length, self._ordered_segments = not self.by_length, None
@@ -103,7 +103,7 @@ class WhyModel(PanelCursor):
 
     @property
     def name_cells(self) -> tuple[int, int, int]:
-        """Cells for what a leg is, on a wide, a middling and a narrow screen."""
+        """Cells for the name of a segment, on a wide, a medium and a narrow screen."""
         if self._name_cells is None:
             longest = [
                 1
@@ -124,13 +124,15 @@ class WhyModel(PanelCursor):
         return self._name_cells
 
     def segment_names(self, size: int) -> dict[str, str]:
-        """What each leg is, in at most `size` cells."""
+        """Returns the name of each segment, in at most `size` cells."""
         if size not in self._names:
             self._names[size] = cut_distinct((segment.what for segment in self.merged_segments), size)
         return self._names[size]
 
     def sums(self, grouping: str | None = None) -> list[tuple[str, int]]:
-        """(part, ns) of the critical path by a grouping, mostly the chosen one, the longest first."""
+        """Returns (part, ns) of the critical path by a grouping, by default the chosen one, the longest
+        first.
+        """
         grouping = grouping or self.grouping
         if grouping not in self._sums:
             self._sums[grouping] = sum_path(self.results, grouping)
@@ -144,7 +146,7 @@ class WhyModel(PanelCursor):
         return names[at + 1 :] + names[:at]
 
     def next_grouping(self) -> None:
-        """Sum by something else."""
+        """Sums by the next grouping."""
         names = self.results.figures.path_groupings
         self.grouping = names[(names.index(self.grouping) + 1) % len(names)]
         self.set_cursor(SUMS, 0)
@@ -155,7 +157,9 @@ class WhyModel(PanelCursor):
         return len(self.merged_segments if panel == SEGMENTS else self.sums()), 1
 
     def target(self) -> TrackInterval | None:
-        """The place that Enter leads to, in the lane that shows it; None where it leads nowhere."""
+        """Returns the interval that Enter leads to, in the lane that shows it; None where it leads
+        nowhere.
+        """
         if self.panel == SEGMENTS and self.merged_segments:
             return find_interval(self.results, self.ordered_segments[self.row(SEGMENTS)])
         sums = self.sums() if self.panel == SUMS else []
@@ -169,25 +173,25 @@ def _batch_cells(segment: MergedSegment, words: str) -> int:
 
 
 _WIDE, _ROOMY, _TALL = 100, 116, 24
-# From how many cells on the legs have the words "of micro-batch".
+# From this many cells on the segments have the words "of micro-batch".
 _SPELLED = 106
-# From more rows on the last one of the what-if table says what a change does or replaces.
+# With more rows the last one of the what-if table says what a change does or replaces.
 _WITH_MEANING = 5
-# Rows of other sums below the chosen ones: a heading and the two longest.
+# The least rows of other sums below the chosen ones: a heading and the two longest.
 _LEAST_SUMS = 3
-# Changes while they are looked for; rows of a panel below another at least.
+# Rows for changes while they are computed; the least rows of a panel below another.
 _CHANGES, _LEAST_PANEL = 20, 4
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", SEGMENTS: "The critical path, segment by segment"}
 _NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", SEGMENTS: "the path segment by segment"}
 
 
 def shows_all(width: int, height: int) -> bool:
-    """Whether there is room for all panels, not for the one with the focus alone."""
+    """Returns whether there is room for all panels, not only for the one with the focus."""
     return width >= _WIDE and height >= _TALL
 
 
 def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    """The lines of the screen. progress: how far the what-if table is, while it is not there."""
+    """Returns the lines of the screen. progress: how far the what-if table is, while it is not there."""
     if not shows_all(width, height):
         return _stacked_panels(model, width, height, glyphs, progress)
     left = width * (_SUMS_PERCENT if width >= _ROOMY else _FEW_SUMS_PERCENT) // 100
@@ -208,7 +212,8 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
 
 
 def _upper_rows(model: WhyModel, height: int, width: int) -> int:
-    """Rows of the sums and the what-if table: what the legs leave free is theirs, and the other way round.
+    """Returns the rows of the sums and the what-if table: they get what the segments leave free, and vice
+    versa.
 
     width: cells of what a change does.
     """
@@ -225,7 +230,9 @@ def _upper_rows(model: WhyModel, height: int, width: int) -> int:
 
 
 def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    """The panel with the focus, below it others as far as there is room for them; the rest a Tab away."""
+    """Returns the panel with the focus, below it others where there is room for them; the rest is a
+    Tab away.
+    """
     order = model.panels[model.panels.index(model.panel) :] + model.panels[: model.panels.index(model.panel)]
     lines: list[Line] = []
     visible_panels: list[str] = []
@@ -245,7 +252,7 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
 
 
 def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) -> list[Line]:
-    """The lines of a panel, exactly `rows` of them."""
+    """Returns the lines of a panel, exactly `rows` of them."""
     if panel == SUMS:
         lines = sum_lines(model, width, rows)
     elif panel == WHAT_IF:
@@ -255,12 +262,14 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
     return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
-# Of a row that fixes the file in one way of two.
+# The note for a row that fixes the file in one of two ways.
 _WHICH_FIX = ("the first fixes the file: ask its author", "a fix first: ask its author")
 
 
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
-    """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
+    """Returns the title of a panel of `rows` lines, the heading among them; with which rows of how many, if
+    not all.
+    """
     title = _TITLES[panel].format(model.grouping)
     title += model.base_words if panel == WHAT_IF else ""
     if panel == SEGMENTS and model.by_length:
@@ -278,7 +287,7 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
             needs = next((words for words in _WHICH_FIX if len(words) <= room), "")
         title += f"; {needs}" if needs else ""
     parts = max((segment.last for segment in model.merged_segments), default=0) if panel == SEGMENTS else 0
-    # The report joins none: one answer has both numbers.
+    # The report merges no segments: the title has both counts.
     return f"{title}, joined from {parts}" if parts > count else title
 
 
@@ -287,7 +296,7 @@ def _row_line(words: str, is_at_cursor: bool) -> Line:
 
 
 def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
-    """The chosen sums, and below them as many of the others as the rows have room for."""
+    """Returns the chosen sums, and below them as many of the others as the rows have room for."""
     others, rows_left = [], rows - len(model.sums()) - 1
     for grouping in model.other_groupings:
         count = len(model.sums(grouping))
@@ -295,7 +304,7 @@ def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
         if count > 1 and rows_left > _LEAST_SUMS:
             others.append(grouping)
             rows_left -= count + 2
-    # One width of names, so that the figures of all stand below each other.
+    # One width of names, so that the figures of all tables are aligned.
     names = max(len(_part_names(model, grouping, width)[1]) for grouping in (model.grouping, *others))
     lines = sum_lines(model, width, rows, least=names)
     for grouping in others:
@@ -304,13 +313,13 @@ def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
 
 
 def _part_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, str], str]:
-    """What the parts of a sum are called where a line has `width` cells, and blanks as long as the longest
-    name and a gap.
+    """Returns the names of the parts of a sum where a line has `width` cells, and blanks as long as the
+    longest name and a gap.
     """
     whole = [what for what, _ in model.sums(grouping)]
     longest = max((len(name_cut(what, _SUM_CELLS)) for what in whole), default=0) + 1
     most = max(width - 20, 8)
-    # `backward` is compute without the word: cut it says less.
+    # `backward` is compute without the word: truncated it would say less.
     short = {what: what.removeprefix("compute ") if longest > most else what for what in whole}
     longest = max((len(name_cut(what, _SUM_CELLS)) for what in short.values()), default=0) + 1
     size = min(longest, most)
@@ -321,9 +330,9 @@ def _part_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, s
 def sum_lines(
     model: WhyModel, width: int, rows: int, grouping: str | None = None, least: int = 0
 ) -> list[Line]:
-    """A line for each part of the path: its time, its share and a bar.
+    """Returns a line for each part of the path: its time, its share and a bar.
 
-    grouping: another than the chosen one, which the cursor is not in. least: cells of names at least.
+    grouping: another than the chosen one, which the cursor is not in. least: the least cells of names.
     """
     sums, step = model.sums(grouping), model.results.step_time_ns
     if not sums:
@@ -336,7 +345,7 @@ def sum_lines(
     visible = rows_around(row, len(sums), rows - 1)
     head = grouping or model.grouping
     if grouping is not None and len(visible) < len(sums):
-        # The panel's title counts the chosen ones alone.
+        # The panel's title counts only the chosen sums.
         head = cells(f"{head}, {len(visible)} of {len(sums)}", size - 1)
     lines: list[Line] = [[(f" {head:<{size}}{'time':>10}{'% path':>7}", "dim")]]
     for index in visible:
@@ -348,7 +357,9 @@ def sum_lines(
 
 
 def what_if_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
-    """A line a change: the step with it; then what matters: the step with 10 % less of it, or none."""
+    """Returns a line a change: the step with it; then what matters: the step with 10 % less of it,
+    or none.
+    """
     changes = model.knobs
     if changes is None:
         return [[(f" {progress}", "dim")]]
@@ -367,7 +378,7 @@ def what_if_lines(model: WhyModel, width: int, rows: int, progress: str) -> list
     title = cells(f"{LESS_TIME} on", size - 1)
     effect_head: Line = [(f" {title:<{size}}{'step':>10}{'of step':>10}{'if free':>10}{'of step':>9}", "dim")]
     first = visible[0] if visible else None
-    # Where what matters comes first its own heading does.
+    # Where the list of what matters comes first, its heading does too.
     lines = [] if first is None else [head if changes[first].list == "change" else effect_head]
     for index in visible:
         if index is None:
@@ -380,8 +391,8 @@ def what_if_lines(model: WhyModel, width: int, rows: int, progress: str) -> list
 
 
 def _change_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None], list[str]]:
-    """The rows of the what-if table in a panel of `rows` lines, as `two_lists` has them, and what stands
-    below them: what a change does or replaces.
+    """Returns the rows of the what-if table in a panel of `rows` lines, as `two_lists` returns them, and what
+    stands below them: what a change does or replaces.
     """
     knobs, row = model.knobs or (), model.row(WHAT_IF)
     if rows <= _WITH_MEANING or not knobs:
@@ -392,7 +403,7 @@ def _change_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | Non
 
 
 def what_if_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
-    """A knob, its name in `size` cells, and the step times that it gives."""
+    """Returns a knob, its name in `size` cells, and the step times with it."""
     name, share, role = name_and_share(step, knob, dims, size - 1)
     words = f"{'>' if at else ' '}{name}"
     if knob.unknown:
@@ -406,7 +417,7 @@ def what_if_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, 
 
 
 def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
-    """A line a leg: when, how long, who, what, and why not earlier."""
+    """Returns a line a segment: when, how long, who, what, and why not earlier."""
     if not len(model.merged_segments):
         return [[(f" {NO_TIME}", "dim")]]
     row, focused = model.row(SEGMENTS), model.panel == SEGMENTS
@@ -434,7 +445,7 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
 def _segment_line(
     segment: MergedSegment, names: Mapping[str, str], wide: bool, spelled: bool, size: int
 ) -> str:
-    """The line of a leg. names: what legs are, cut to fit."""
+    """Returns the line of a segment. names: what segments are, truncated to fit."""
     of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {segment.microbatch}" if segment.microbatch >= 0 else ""
     what = name_cut(segment.what, size - 1 - len(of_batch)) + of_batch if of_batch else names[segment.what]

@@ -46,21 +46,21 @@ class WhyView(PanelsView):
         return self.model.panel == SUMS or shows_all(*self.size)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """Only keys that do something here and now."""
+        """Returns only the keys that do something here and now."""
         hints = [("Tab", "panel"), ("jk", "row")]
         if self.model.panel != WHAT_IF:
             hints.append(("Enter", "go there"))
         if self.model.panel == WHAT_IF and self.model.selected_change() is not None:
             hints.append(("t", "try it"))
         elif self.tries == FIXES:
-            # The first change is none that gains.
+            # The first change fixes the file, and gains nothing.
             hints.append(("t", FIXES))
         if self._shows_sums:
             hints.append(("i", "other sums"))
         return (*hints, ("2", "timeline"), ("o", "by time" if self.model.by_length else "longest first"))
 
     def action_grouping(self) -> None:
-        """Other sums; where they are not on the screen, they come there first."""
+        """Shows other sums; where they are out of view, it brings them into view first."""
         if self._shows_sums:
             self.model.next_grouping()
         else:
@@ -68,7 +68,7 @@ class WhyView(PanelsView):
         self.redraw()
 
     def action_order(self) -> None:
-        """The legs in another order; where they are not on the screen, they come there first."""
+        """Lists the segments in another order; where they are out of view, it brings them into view first."""
         if self.model.panel == SEGMENTS or shows_all(*self.size):
             self.model.toggle_order()
         self.model.panel = SEGMENTS

@@ -1,6 +1,6 @@
-"""Which notes are listed, those that hold all words of the filter; and the line that a note is about.
+"""The notes that contain all words of the filter; and the line of the file that a note is about.
 
-Its column is marked; and whether the file is still the one that was read.
+The column of a note is marked; and whether the file is still the one that was read.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from tui.frame import Glyphs, Line, cells, wrapped
 from tui.session import Stamp, stamp_of
 
 ROLES = {"error": "worse", "warning": "warn", "assumption": "bright", "note": "dim"}
-# With the blank behind it.
+# Includes the blank behind it.
 CHANGED, UNREADABLE = "the file has changed since it was opened", "the file cannot be read any more"
 _SHORT = {"assumption": "assumed"}
 WEIGHT_CELLS = 8
 
 
 def describe_weights(diagnostics: Iterable[Diagnostic]) -> str:
-    """`: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain ones."""
+    """Returns `: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain
+    ones.
+    """
     weights = Counter(diagnostic.weight for diagnostic in diagnostics)
     if set(weights) <= {"note"}:
         return ""
@@ -35,15 +37,15 @@ def describe_weights(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def weight_word(diagnostic: Diagnostic) -> str:
-    """`warning `, `assumed ` or `note    `: what a note is, as a column in front of it."""
+    """Returns `warning `, `assumed ` or `note  `: the weight of a note, as a column in front of it."""
     return f"{_SHORT.get(diagnostic.weight, diagnostic.weight):<{WEIGHT_CELLS}}"
 
 
 class NoteList:
-    """The diagnostics of a run, what weighs most first. path: what was opened. typed: the filter, "" without
-    one.
+    """The diagnostics of a run, the largest weight first.
 
-    Lines are made of notes in view alone: a file can have a hundred thousand.
+    `path` is what was opened, `typed` the filter, "" without one. Lines are made only for the notes in view:
+    a file can have a hundred thousand.
     """
 
     def __init__(self, path: str, diagnostics: Sequence[Diagnostic], typed: str = "") -> None:
@@ -61,7 +63,7 @@ class NoteList:
 
     @cached_property
     def _texts(self) -> list[str]:
-        """What the filter looks at, of each note."""
+        """The text of each note that the filter searches."""
         return [
             f"{note.weight} {self.location_text(note)} {self.file_text(note)}{note.message} "
             f"{note.code}".casefold()
@@ -70,12 +72,12 @@ class NoteList:
 
     @cached_property
     def _location_cells(self) -> int:
-        """Of the column of places, with two blanks behind it; 0 where no note has one."""
+        """The cells of the column of locations, with two blanks behind it; 0 where no note has one."""
         longest = max((len(self.location_text(note)) for note in self.all), default=0)
         return longest + 2 if longest else 0
 
     def filter(self, typed: str) -> None:
-        """Only the notes that hold every word of `typed`, in small letters or capitals."""
+        """Shows only the notes that contain every word of `typed`, ignoring case."""
         self.typed = typed.strip()
         words = self.typed.casefold().split()
         if not words:
@@ -86,13 +88,13 @@ class NoteList:
         ]
 
     def index_of(self, diagnostic: Diagnostic) -> int:
-        """Where a note is among those that are left, 0 if it is not."""
+        """Returns the index of a note among those that are left, 0 if it is not."""
         matches = (index for index in range(len(self)) if self[index] is diagnostic)
         return next(matches, 0)
 
     @staticmethod
     def location_text(diagnostic: Diagnostic) -> str:
-        """`line 3, column 12`; "" for what is no file's."""
+        """Returns `line 3, column 12`; "" where no file has it."""
         if diagnostic.line is None:
             return ""
         return f"line {diagnostic.line}" + (
@@ -100,7 +102,7 @@ class NoteList:
         )
 
     def file_text(self, diagnostic: Diagnostic) -> str:
-        """Which file a note is about, where that is not the one that was opened."""
+        """Returns the file that a note is about, where that is not the one that was opened."""
         return (
             ""
             if diagnostic.file in ("", self._path)
@@ -108,7 +110,7 @@ class NoteList:
         )
 
     def lines(self, index: int, width: int) -> list[Line]:
-        """A note as lines: severity, place, and its words, wrapped."""
+        """Returns a note as lines: severity, location, and its words, wrapped."""
         diagnostic = self[index]
         text = f"{self.file_text(diagnostic)}{cells(diagnostic.message, 2000)}  [{diagnostic.code}]"
         indent = WEIGHT_CELLS + self._location_cells
@@ -121,7 +123,7 @@ class NoteList:
         return lines + [[(" " * indent + more, "")] for more in message[1:]]
 
     def first_in_view(self, top: int, focus: int, rows: int, width: int) -> int:
-        """The first note to draw: `top`, moved so that `focus` is whole and no row is left over."""
+        """Returns the first note to draw: `top`, moved so that `focus` is complete and no row is spare."""
         top = min(top, focus)
         return max(
             min(top, self._first_that_fits(len(self) - 1, rows, width)),
@@ -129,14 +131,16 @@ class NoteList:
         )
 
     def fits(self, first: int, rows: int, width: int) -> bool:
-        """Whether the notes from `first` on to the last one are whole in `rows`."""
+        """Returns whether the notes from `first` to the last one fit completely in `rows`."""
         return (
             self._first_that_fits(len(self) - 1, rows, width) <= first
             and len(self.lines(first, width)) <= rows
         )
 
     def _first_that_fits(self, last: int, rows: int, width: int) -> int:
-        """The first of the notes that fit above `last`, with it; itself where it is too long."""
+        """Returns the first of the notes that fit above `last`, with it; `last` itself where it is
+        too long.
+        """
         first = last
         room = rows - len(self.lines(last, width))
         while first > 0 and (room := room - len(self.lines(first - 1, width))) >= 0:
@@ -144,19 +148,22 @@ class NoteList:
         return first
 
 
-# Lines shown before the one that is meant, and behind it.
+# Lines shown before and behind the marked one.
 _AROUND = 2
-# Cells that a character of a file may take when it is escaped: \U0010ffff.
+# The most cells of an escaped character of a file: \U0010ffff.
 _MOST_CELLS = 10
 
 
 class SourceLines:
-    """Some lines of a file around one of them. problem: why there are none, or not those that were read."""
+    """Some lines of a file around one of them. `problem` says why there are none, or not those that were
+    read.
+    """
 
     def __init__(self, path: str, line: int, before: Stamp | None, around: int = _AROUND) -> None:
-        """before: the state of the file when it was read, None where that is not known. line: from 1.
+        """Reads the lines.
 
-        around: lines before and behind it.
+        before: the state of the file when it was read, None where that is not known. line: from 1. around:
+        lines before and behind it.
         """
         self.line = line
         self.problem = ""
@@ -172,17 +179,19 @@ class SourceLines:
             self.problem = f"{CHANGED}: it ends before line {line} now"
             return
         first = max(line - around, 1)
-        # A tab as one blank: columns count it so.
+        # A tab becomes one blank: columns count it so.
         source_lines = [text.replace("\t", " ") for text in lines[first - 1 : line + around]]
         self.around = list(enumerate(source_lines, first))
 
     def draw(self, column: int | None, width: int, glyphs: Glyphs) -> list[Line]:
-        """The lines in `width` cells; all are cut at the same place, so that `column` (from 1) is in view."""
+        """Returns the lines in `width` cells; all begin at the same column, so that `column` (from 1) is in
+        view.
+        """
         size = len(str(self.around[-1][0])) if self.around else 0
         room = max(width - size - 6, 1)
         source_line = next((text for line_number, text in self.around if line_number == self.line), "")
         at = min(column - 1, len(source_line)) if column is not None else 0
-        # Where there is no room for all that is before the column, half of it is.
+        # Where the text before the column has too little room, half of the width goes to it.
         start = 0 if _width(source_line[:at][: room + 1]) < room - 1 else max(at - room // 2, 0)
         lines: list[Line] = []
         for line_number, text in self.around:
@@ -206,7 +215,7 @@ class SourceLines:
 
 
 def _escape_text(text: str, is_cut: bool) -> str:
-    """Text of a file, each character that is no plain one escaped; `...` in front of what is cut there."""
+    """Returns text of a file, each special character escaped; `...` in front of truncated text."""
     safe = cells(text, len(text) * _MOST_CELLS + 3)
     return f"...{safe[3:]}" if is_cut else safe
 
@@ -222,7 +231,7 @@ def _truncate(text: str, room: int) -> str:
 def note_lines(
     diagnostic: Diagnostic, source: SourceLines | None, width: int, glyphs: Glyphs, role: str
 ) -> list[Line]:
-    """All of a note: its words whole, and the lines of the file."""
+    """Returns all of a note: its full words, and the lines of the file."""
     lines: list[Line] = [[(f" {diagnostic.weight} {diagnostic.code}", role)]]
     lines += [[(f" {line}", "")] for line in wrapped(cells(diagnostic.message, 4000), width - 2)]
     if source is None:

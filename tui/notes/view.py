@@ -1,4 +1,4 @@
-"""All diagnostics, with their place in the file; each leads to its line."""
+"""All diagnostics, with their location in the file; each leads to its line."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from simcore.parameters import RunInput
     from tui.runs.runs import RunsHost
 
-# The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
-# of them before and behind the one that is meant.
+# The least rows below the notes for lines of the file; the largest file that is read for them, bytes; and the
+# most lines before and behind the marked one.
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 
 NONE_MATCHES = "no note has these words"
@@ -63,7 +63,7 @@ class NotesView(ScreenView):
         return cast("RunsHost", self.app)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """Only keys that do something here and now."""
+        """Returns only the keys that do something here and now."""
         hints = []
         if len(self.notes):
             takes = self.notes[self.focus_at].code == "files-not-taken"
@@ -80,7 +80,7 @@ class NotesView(ScreenView):
 
     def frame(self, width: int, height: int) -> list[Line]:
         if self._listed_diagnostics is not self.session.current.diagnostics:
-            # What an assumption costs was found behind the picture.
+            # The effect of an assumption was computed in the background.
             self.show(self.session.current)
         notes = self.notes
         whose, counts = " on the file and the run", describe_weights(notes.all)
@@ -94,7 +94,7 @@ class NotesView(ScreenView):
         hidden = bool(model_lines) and not self._has_room(model_lines, width, height)
         model_lines = [] if hidden else model_lines
         if hidden != self._is_behind_hidden:
-            # What made the rows is found behind the first frame.
+            # What made the rows is computed after the first drawing.
             self._is_behind_hidden = hidden
             self.call_later(lambda: self.show_hints(self._hints()))
         rows = max(height - 1 - len(model_lines), 1)
@@ -109,7 +109,7 @@ class NotesView(ScreenView):
                 *([(" ", ""), *line] for line in more),
             ]
             index += 1
-        # The last one may be cut: it is not counted as seen.
+        # The last note may be truncated: it does not count as seen.
         below = len(notes) - index + (len(lines) > rows)
         if self.top or below:
             title += f"{f', {self.top} above' * bool(self.top)}{f', {below} below' * bool(below)}"
@@ -118,8 +118,8 @@ class NotesView(ScreenView):
         return [rule(title, width, self.glyphs), *lines[:rows], *model_lines, *source]
 
     def _has_room(self, behind: list[Line], width: int, height: int) -> bool:
-        """Whether what made the rows stands below the notes: where all of them are whole above it, and under
-        the last one, where the cursor is on it.
+        """Returns whether what made the rows stands below the notes: where all of them fit above it, or below
+        the last one, where the cursor is on that.
         """
         rows, last = height - 1 - len(behind), len(self.notes) - 1
         return self.notes.fits(0, rows, width) or (
@@ -127,8 +127,8 @@ class NotesView(ScreenView):
         )
 
     def _model_lines(self, width: int) -> list[Line]:
-        """What made the rows of the file, under the words of the summary for it; none until it is found.
-        It is no note: a run does not use it.
+        """Returns what made the rows of the file, under the title that the summary has for it; empty until it
+        is known. It is no note: a run does not use it.
         """
         if not self.is_mounted:
             return []
@@ -139,8 +139,8 @@ class NotesView(ScreenView):
         return [[], rule(cells(model_behind.title(), 200), width, self.glyphs), *lines]
 
     def _source(self, width: int, rows: int) -> list[Line]:
-        """The lines of the file around the one that the note at the cursor is about, in rows that no note
-        needs.
+        """Returns the lines of the file around the one that the note at the cursor is about, in rows that no
+        note needs.
         """
         diagnostic = self.notes[self.focus_at]
         if not self.is_mounted:
@@ -162,7 +162,7 @@ class NotesView(ScreenView):
         return [[], rule(title, width, self.glyphs), *source.draw(diagnostic.column, width, self.glyphs)]
 
     def changed(self) -> None:
-        """Show where one is now, and the keys that do something there."""
+        """Shows the current state, and the keys that do something there."""
         self.redraw()
         self.show_hints(self._hints())
 
@@ -171,7 +171,7 @@ class NotesView(ScreenView):
         self.changed()
 
     def action_line(self) -> None:
-        """The line of the file, its column marked."""
+        """Shows the line of the file, its column marked."""
         if not len(self.notes):
             return
         diagnostic = self.notes[self.focus_at]
@@ -194,7 +194,9 @@ class NotesView(ScreenView):
         )
 
     def _setup_with_files(self, diagnostic: Diagnostic) -> RunInput | None:
-        """The run that takes the files of a note that they were not taken; None for other notes."""
+        """Returns the run that uses the sibling files which a note says were not used; None for
+        other notes.
+        """
         if diagnostic.code != "files-not-taken":
             return None
         # Imported here: no other run has such files.
@@ -203,11 +205,11 @@ class NotesView(ScreenView):
         return with_sibling_files(cast("Execution", self.session.current.setup))
 
     def _run_setup(self, setup: RunInput) -> None:
-        """That run, kept."""
+        """Runs that setup and keeps the run."""
         self._app.runs.try_run(setup)
 
     def action_filter(self) -> None:
-        """Only what has the words, while they are typed; Esc leaves the list as it was."""
+        """Filters by the words while they are typed; Esc leaves the list as it was."""
         self._previous_filter = self.focus_at, self.notes.typed
         self._prompt = LivePrompt("filter", self.notes.typed, self._filter_typed)
         self._app.push_screen(self._prompt, self._finish_filter)
@@ -218,7 +220,7 @@ class NotesView(ScreenView):
             self._prompt.show_answer(f"{len(self.notes)} of {plural(len(self.notes.all), 'note')}")
 
     def _filter(self, text: str) -> None:
-        """Another filter; the cursor stays on its note where that is left."""
+        """Sets another filter; the cursor stays on its note if that is left."""
         here = self.notes[self.focus_at] if len(self.notes) else None
         self.notes.filter(text)
         self.focus_at = 0 if here is None else self.notes.index_of(here)
@@ -233,7 +235,7 @@ class NotesView(ScreenView):
         self.changed()
 
     async def action_leave(self) -> None:
-        """The filter off, else back to the timeline."""
+        """Clears the filter, else goes back to the timeline."""
         if self.notes.typed:
             self._filter("")
         else:

@@ -1,4 +1,4 @@
-"""Values of a session file, each checked: nothing of a file is taken on trust."""
+"""Checks values of a session file: nothing of a file is taken on trust."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simcore.diagnostics import printable
 
 T = TypeVar("T")
 
-# Times of a step, ns, and numbers of ranks or groups.
+# The largest times of a step, ns, and ids of ranks or groups.
 MOST_NS = 2**62
 MOST_RANKS = 2**40
 MOST_ITEMS = 100_000
@@ -18,11 +18,11 @@ _MOST_DIGITS = 20
 
 
 class InvalidSession(ValueError):
-    """A session file that cannot be: `where: found X, expected Y`."""
+    """An invalid session file: `where: found X, expected Y`."""
 
 
 def invalid_value(value: object, where: str, expected: str) -> InvalidSession:
-    """The complaint about a value."""
+    """Returns the error about a value."""
     import json
 
     found_text = "nothing" if value is None else printable(json.dumps(value), 40)
@@ -30,7 +30,9 @@ def invalid_value(value: object, where: str, expected: str) -> InvalidSession:
 
 
 def parse_json(text: str) -> object:
-    """The JSON of a text. Raises `Damaged` for what is not JSON, or has numbers that no session has."""
+    """Returns the JSON of a text. Raises `InvalidSession` for what is not JSON, or has numbers that no
+    session has.
+    """
     # Imported here: a first start has no session to read.
     import json
 
@@ -52,21 +54,21 @@ def parse_json(text: str) -> object:
 
 
 def check_table(value: object, where: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Returns a JSON object."""
     if not isinstance(value, dict):
         raise invalid_value(value, where, "a table")
     return value
 
 
 def check_whole(value: object, where: str, least: int = 0, most: int = MOST_NS) -> int:
-    """A whole number from `least` to `most`."""
+    """Returns an integer from `least` to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise invalid_value(value, where, f"a whole number from {least} to {most}")
     return value
 
 
 def check_text(value: object, where: str, most: int = MOST_TEXT) -> str:
-    """A text of at most `most` characters."""
+    """Returns a text of at most `most` characters."""
     if not isinstance(value, str):
         raise invalid_value(value, where, "a text")
     if len(value) > most:
@@ -77,7 +79,7 @@ def check_text(value: object, where: str, most: int = MOST_TEXT) -> str:
 def check_items(
     value: object, where: str, check: Callable[[object, str], T], most: int = MOST_ITEMS
 ) -> tuple[T, ...]:
-    """A list of at most `most` items, each of which `check` reads."""
+    """Returns a list of at most `most` items, each of which `check` reads."""
     if not isinstance(value, list):
         raise invalid_value(value, where, "a list")
     if len(value) > most:
@@ -86,5 +88,5 @@ def check_items(
 
 
 def check_optional(value: object, where: str, check: Callable[[object, str], T]) -> T | None:
-    """What `check` reads, or None for null."""
+    """Returns what `check` reads, or None for null."""
     return None if value is None else check(value, where)

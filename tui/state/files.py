@@ -1,4 +1,4 @@
-"""Session files on the disk: where they are, and how they are written so that each is always whole."""
+"""Session files on the disk: where they are, and how they are written so that each is always complete."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from simcore.records import NamedTuple
 from tui.state import checking
 from tui.state.checking import InvalidSession
 
-# A session is some kilobytes; more is another kind of file.
+# A session is some kilobytes; a larger file is of another kind.
 MOST_BYTES = 4 << 20
 _MOST_NAME = 60
-# A file that a killed program has left half-written: nobody writes that long.
+# Age of a temporary file that a killed program has left: writing takes less.
 _STALE_SECONDS = 3600
 
 
 def state_directory(environ: Mapping[str, str] = os.environ) -> str:
-    """wltui in the user's state directory: $XDG_STATE_HOME, which has to be absolute, or ~/.local/state."""
+    """Returns the directory wltui in the user's state directory: $XDG_STATE_HOME, which must be absolute, or
+    ~/.local/state.
+    """
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/state")
@@ -31,7 +33,7 @@ def state_directory(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def session_path(opened: str, run: str = "", environ: Mapping[str, str] = os.environ) -> str:
-    """The session file of what was opened: its name, and a checksum of its real path.
+    """Returns the session file of what was opened: its name, and a checksum of its real path.
 
     run: which of a directory's measured runs.
     """
@@ -41,16 +43,18 @@ def session_path(opened: str, run: str = "", environ: Mapping[str, str] = os.env
 
 
 def short_sha(data: bytes, run: str = "") -> str:
-    """Twelve digits of the SHA-256 of a path and a run."""
+    """Returns twelve digits of the SHA-256 of a path and a run."""
     import hashlib
 
     return hashlib.sha256(data + b"\0" + run.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def read_text(path: str) -> str | None:
-    """The text of a session file, None if there is none. Raises OSError, and `Damaged` for another file."""
+    """Returns the text of a session file, None if there is none. Raises OSError, and `InvalidSession` for
+    another file.
+    """
     try:
-        # Not a FIFO or a device: opening one of those may wait for ever.
+        # Not a FIFO or a device: opening one of those may block forever.
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise InvalidSession("found no regular file")
         with open(path, "rb") as file:
@@ -66,16 +70,16 @@ def read_text(path: str) -> str | None:
 
 
 def write_text(path: str, text: str) -> None:
-    """Put a text in place of a file, which is at every moment whole: the old one or the new one.
+    """Replaces a file by a text; the file is complete at every moment: the old one or the new one.
 
-    Raises OSError; the old file is then as it was.
+    Raises OSError; the old file is then unchanged.
     """
     directory, name = os.path.split(path)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     _remove_stale(directory, name)
     temporary = os.path.join(directory, f".{name}.{os.getpid()}.{time.monotonic_ns():x}.tmp")
     try:
-        # A file of this name is nobody else's: not a link to somewhere, either.
+        # The temporary file must be new: it must not be a link to somewhere, either.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -89,14 +93,14 @@ def write_text(path: str, text: str) -> None:
 
 
 def set_aside(path: str) -> str:
-    """Rename a file that cannot be read to `NAME.damaged`; the new path. Raises OSError."""
+    """Renames a file that cannot be read to `NAME.damaged`; returns the new path. Raises OSError."""
     aside = path + ".damaged"
     os.replace(path, aside)
     return aside
 
 
 def _remove_stale(directory: str, name: str) -> None:
-    """Remove what killed programs have left of this file."""
+    """Removes what killed programs have left of this file."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(f".{name}.") and entry.name.endswith(".tmp"):
@@ -105,22 +109,23 @@ def _remove_stale(directory: str, name: str) -> None:
                         os.unlink(entry.path)
 
 
-# Up to here a file's content is looked at: a copy, or one that was only touched, is the same.
+# Up to this size a file's content is compared: a copy, or one that was only touched, is the same.
 _SMALL = 1 << 20
 _MOST_TIME_NS = 2**63 - 1
 
 
 class Identity(NamedTuple):
-    """size: bytes, of all files of a directory. mtime_ns: the newest. content: a checksum of a small
-    file, or of a directory's names and sizes; None of a large file.
-    """
+    """What tells two inputs apart."""
 
     size: int
+    """Bytes, of all files of a directory."""
     mtime_ns: int
+    """The newest time."""
     content: int | None
+    """A checksum of a small file, or of a directory's names and sizes; None of a large file."""
 
     def is_same_input(self, other: Identity) -> bool:
-        """Whether both are the same input: by content where it was looked at, else by size and time."""
+        """Returns whether both are the same input: by content where it was read, else by size and time."""
         if self.content is not None and other.content is not None:
             return (self.size, self.content) == (other.size, other.content)
         return self == other
@@ -130,7 +135,7 @@ class Identity(NamedTuple):
 
     @classmethod
     def read(cls, value: object, where: str) -> Identity:
-        """Checked. Raises `Damaged`."""
+        """Returns the checked values. Raises `InvalidSession`."""
         entries = checking.check_table(value, where)
         return cls(
             checking.check_whole(entries.get("size"), f"{where}.size"),
@@ -143,7 +148,7 @@ class Identity(NamedTuple):
 
 
 def read_identity(path: str) -> Identity:
-    """Of a file, or of a directory of rank traces. Raises OSError."""
+    """Returns the identity of a file, or of a directory of rank traces. Raises OSError."""
     if os.path.isdir(path):
         return _directory_identity(path)
     with open(path, "rb") as file:
@@ -153,7 +158,9 @@ def read_identity(path: str) -> Identity:
 
 
 def _directory_identity(path: str) -> Identity:
-    """Its files are not read: thousands of traces would take longer than opening them."""
+    """Returns the identity of a directory. Its files are not read: thousands of traces would take longer than
+    opening them.
+    """
     with os.scandir(path) as entries:
         files = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())
     size, newest = (

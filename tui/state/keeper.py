@@ -1,4 +1,4 @@
-"""The session of what is open: found when the program starts, kept after a change and when it ends."""
+"""The session of what is open: restored when the program starts, saved after a change and when it ends."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ NOT_SAVED, NOT_RESTORED = "the session is not kept", "no session is restored"
 
 
 class SessionFile:
-    """Keeps a session in its file. path: the file; identity: of the input.
+    """Keeps a session in its file.
 
-    notice: what there is to say of the session that was found, "" for nothing. screen: the one that was
-    open, run: to go on with, None for the one as opened. screens: what screens that have not been opened yet
-    begin with; places: whether places in time still mean the same.
+    `path` is the file, `identity` that of the input. `notice` is the message about the restored session, ""
+    for none. `screen` is the one that was open, `run` the one to continue with, None for the one as opened.
+    `screens` is the saved state of screens that have not been opened yet; `keeps_positions` says whether
+    positions in time still mean the same.
     """
 
     def __init__(self, path: str, identity: Identity) -> None:
@@ -47,10 +48,11 @@ class SessionFile:
     # -- what was kept ---------------------------------------------------------------
 
     def resume(self, stored: Stored, session: Session, parameters_given: bool) -> None:
-        """Go on with a session that was found.
+        """Continues a saved session.
 
-        The runs come into the history. Of another input, or where the command line states parameters,
-        the run that was on the screen is only one more of them; of another input places in time are left.
+        The runs come into the history. If the input has changed, or the command line states parameters, the
+        run that was on the screen is only one more of them; if the input has changed, positions in time are
+        dropped.
         """
         is_same_input = stored.input.is_same_input(self.identity)
         has_same_times = is_same_input and stored.version == __version__
@@ -76,7 +78,7 @@ class SessionFile:
                 f"the input changed since: {', '.join(parts) or 'nothing'} kept, not the place in it"
             )
         elif self.run is not None:
-            # Whole in 80 cells: which run it is, and the way to the file's own.
+            # Complete in 80 cells: which run it is, and how to get to the file's own.
             which = _describe_run(session, self.run)
             self.notice = f"restored: {which}; x shows run 1, as opened; --no-session starts fresh"
         elif parts:
@@ -85,7 +87,7 @@ class SessionFile:
             self.notice = f"{stored.lost}; {self.notice}" if self.notice else stored.lost
 
     def restore(self, name: str, view: ScreenView) -> None:
-        """Give a screen its part, if there is one."""
+        """Gives a screen its saved state, if there is one."""
         state = self.screens.get(name)
         if state is not None:
             view.restore(state, self.keeps_positions)
@@ -93,7 +95,7 @@ class SessionFile:
     # -- keeping ---------------------------------------------------------------------
 
     def update(self, session: Session, screen: str, views: Mapping[str, ScreenView]) -> bool:
-        """Take down how all is now; whether that is something else than what was written."""
+        """Records the current state; returns whether it differs from what was written."""
         from tui.state.session_content import MOST_RUNS, Stored, StoredRun, format_session
 
         for name, view in views.items():
@@ -104,7 +106,7 @@ class SessionFile:
         parameters, label = current.parameters, current.setup.label
         if session.running:
             parameters = session.draft
-        # Runs of the directory that nobody has looked at or changed are found there again.
+        # Runs of the directory that were neither looked at nor changed are found there again.
         runs = [
             first,
             *(
@@ -132,8 +134,8 @@ class SessionFile:
         return self._current_text != self._saved_text
 
     def write(self) -> str:
-        """Write what was taken down last; what there is to say if that cannot be, else ""."""
-        # A slow disk may still be at the one before.
+        """Writes what was recorded last; returns a message if that fails, else ""."""
+        # A slow disk may still be writing the one before.
         with self._lock:
             current_text = self._current_text
             if current_text == self._saved_text:
@@ -141,7 +143,7 @@ class SessionFile:
             try:
                 write_text(self.path, current_text)
             except OSError as error:
-                # Said once: a directory that cannot be written stays so most of the time.
+                # Said once: a directory that cannot be written mostly stays so.
                 complaint = f"{NOT_SAVED}: {cells(_describe_error(error, self.path))}"
                 again = complaint == self._complaint
                 self._complaint = complaint
@@ -151,10 +153,10 @@ class SessionFile:
 
 
 def open_keeper(opened: str, run: str, session: Session, parameters_given: bool) -> SessionFile | None:
-    """The keeper of what is open, its session restored.
+    """Returns the keeper of what is open, with its session restored.
 
-    run: which of a directory's measured runs. parameters_given: whether the command line states any.
-    None when what is open has gone meanwhile. A file that cannot be read is set aside and said.
+    run: which of a directory's measured runs. parameters_given: whether the command line states any. None
+    when the input has disappeared meanwhile. A file that cannot be read is renamed, with a message.
     """
     try:
         identity = read_identity(opened)
@@ -180,12 +182,12 @@ def open_keeper(opened: str, run: str, session: Session, parameters_given: bool)
 
 
 def _other_label(label: str | None, first: HistoryRun) -> str | None:
-    """Which run of the directory it is, None for the one that was opened."""
+    """Returns which run of the directory it is, None for the one that was opened."""
     return None if label == first.label else label
 
 
 def _describe_run(session: Session, run: HistoryRun) -> str:
-    """`run 3 of 3`, or a draft, as the row on top has it when the run is there."""
+    """Returns `run 3 of 3`, or a draft, as the top row has it when the run is there."""
     count = len(session.history)
     indices = (
         run_index
@@ -202,12 +204,12 @@ def _describe_error(error: OSError, path: str) -> str:
 
 # Seconds after a change until the session is written.
 SAVE_AFTER = 5.0
-# What may change something. Not where the pointer is.
+# Events that may change something. The position of the pointer does not.
 _ACTING = (Key, MouseUp, MouseScrollUp, MouseScrollDown)
 
 
 class SessionKeeping:
-    """Restores an app's session and keeps it; without a keeper nothing of that is done."""
+    """Restores an app's session and saves it; does nothing without a keeper."""
 
     def __init__(self, app: Host, keeper: SessionFile | None) -> None:
         self._app = app
@@ -217,31 +219,31 @@ class SessionKeeping:
 
     @property
     def notice(self) -> str:
-        """What there is to say of the session that was found."""
+        """The message about the restored session."""
         return "" if self._keeper is None else self._keeper.notice
 
     def restore(self, name: str, view: ScreenView) -> None:
-        """Give a new screen its part."""
+        """Gives a new screen its saved state."""
         if self._keeper is not None:
             self._keeper.restore(name, view)
 
     def begin(self, runs: Runs) -> None:
-        """Go on with the run that was on the screen: shown when it is there, behind the first picture."""
+        """Continues with the run that was on the screen: shown when it is there, after the first drawing."""
         if self._keeper is None:
             return
         restored_run = self._keeper.run
         if restored_run is not None:
-            # Not before the first picture is there: that is of the run as opened.
+            # Not before the first drawing, which is of the run as opened.
             self._app.call_after_refresh(runs.show, restored_run, self._restore_positions)
 
     def _restore_positions(self) -> None:
-        """Where one was in this very run, if nobody has gone elsewhere meanwhile."""
+        """Restores the positions in this very run, unless the user has moved meanwhile."""
         if not self._touched:
             for name, view in self._app.views.items():
                 self.restore(name, view)
 
     def on_event(self, event: Event) -> None:
-        """What was done is kept in a while: once for all keys until then."""
+        """Schedules saving: once for all keys until then."""
         if self._keeper is None or not isinstance(event, _ACTING):
             return
         self._touched = True
@@ -262,7 +264,7 @@ class SessionKeeping:
             self._app.call_from_thread(self._app.say, complaint)
 
     def end(self) -> str:
-        """Keep the session as it is at the end; what there is to say if that cannot be, else ""."""
+        """Saves the session as it is at the end; returns a message if that fails, else ""."""
         keeper, app = self._keeper, self._app
         # After a failure of the program itself the session may be what it failed at.
         if keeper is None or app.return_code == 1:

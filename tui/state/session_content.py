@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tui.frame_view import ScreenState
 
 FORMAT = "wltui.session/1"
-# Of the runs that were kept, the newest so many are kept in the file.
+# The file keeps this many of the runs that were kept, the newest.
 MOST_RUNS = 200
 MOST_NAME = 60
 _MOST_VALUES = 1000
 
 
-# The screens that have a part, with its reader. Raises `Damaged`.
+# The screens that have a part, with its reader. Raises `InvalidSession`.
 READERS: dict[str, Callable[[object, str], ScreenState]] = {
     "timeline": SavedTimeline.read,
     "sweep": SavedSweep.read,
@@ -45,37 +45,40 @@ READERS: dict[str, Callable[[object, str], ScreenState]] = {
 
 
 class StoredRun(NamedTuple):
-    """A run that was kept. name: the user's, "" for none. step_ns: its step time, None if it was not run.
-    label: which run of its directory, None for the one that the session is of. work: how much a replica does
-    in the step, None where that is not known.
-    """
+    """A run that was kept."""
 
     parameters: Parameters
     name: str = ""
+    """The user's name for it, "" for none."""
     step_ns: int | None = None
+    """Its step time, None if it was not run."""
     label: str | None = None
+    """Which run of its directory, None for the one that the session is of."""
     work: StepWork | None = None
+    """How much a replica does in the step, None where that is not known."""
 
 
 class Stored(NamedTuple):
-    """A session. version: of the program that wrote it. screen: the open one. parameters: of the run on
-    the screen, None of the one as opened. screens: the parts of those that have one. label: which run of its
-    directory was on the screen, None for the one that the session is of. lost: what of a file of an earlier
-    version is not there any more, in words; no part of the file.
-    """
+    """A session."""
 
     input: Identity
     version: str
+    """The version of the program that wrote it."""
     screen: str
+    """The open screen."""
     parameters: Parameters | None = None
+    """Those of the run on the screen, None of the one as opened."""
     runs: tuple[StoredRun, ...] = ()
     screens: Mapping[str, ScreenState] = MappingProxyType({})
+    """The parts of the screens that have one."""
     label: str | None = None
+    """Which run of its directory was on the screen, None for the one that the session is of."""
     lost: str = ""
+    """What of a file of an earlier version could not be read, in words; no part of the file."""
 
 
 def format_session(stored: Stored) -> str:
-    """The file's text."""
+    """Returns the file's text."""
     import json
 
     values: dict[str, Any] = {
@@ -98,7 +101,9 @@ def format_session(stored: Stored) -> str:
 
 
 def parse_session(session_text: str) -> Stored:
-    """The session of a file. Raises `Damaged` that says where, what was found and what was expected."""
+    """Returns the session of a file. Raises `InvalidSession` that says where, what was found and what was
+    expected.
+    """
     entries = check_table(parse_json(session_text), "the file")
     if entries.get("format") != FORMAT:
         raise invalid_value(entries.get("format"), "format", f'"{FORMAT}"')
@@ -148,7 +153,7 @@ def _check_work(value: object, where: str) -> StepWork:
 
 
 def _check_parameters(value: object, where: str) -> dict[str, Any]:
-    """By field, the parameters that are stated."""
+    """Returns the parameters that are stated, by field."""
     entries = check_table(value, where)
     flag_by_field = {flag.field: flag for flag in FLAGS}
     values = {}
@@ -160,7 +165,7 @@ def _check_parameters(value: object, where: str) -> dict[str, Any]:
 
 
 def _check_parameter(flag: Flag, value: object, where: str) -> Any:
-    """A value of a parameter, as the command line would take it."""
+    """Returns a value of a parameter, as the command line would take it."""
     if flag.kind == "words":
         value = check_items(value, where, check_text, _MOST_VALUES)
     elif flag.kind in ("word", "text"):
@@ -179,7 +184,9 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def read_replay(value: object, where: str) -> tuple[bool, StoredRun, str]:
-    """(whether it was on the screen, the run, what of it is lost in words). Raises `Damaged`."""
+    """Returns (whether it was on the screen, the run, what of it is lost in words). Raises
+    `InvalidSession`.
+    """
     from simcore.replay.parameters import Scales, parameters_of
 
     entries = check_table(value, where)
@@ -190,7 +197,7 @@ def read_replay(value: object, where: str) -> tuple[bool, StoredRun, str]:
     entries = check_table(entries.get("scales"), where)
     parts = {name: _check_factor(entries.get(name), f"{where}.{name}") for name in _PARTS}
     ranks = _check_factors(entries.get("ranks"), f"{where}.ranks", _check_rank)
-    # A rank without any compute could be asked for then; its flag takes what is above 0.
+    # Earlier versions took a rank without any compute; the flag takes only what is above 0.
     free = [rank for rank, factor in ranks.items() if factor == 0]
     lost = f"not kept of the replay: rank {free[0]} x0" if free else ""
     lost += f" and {len(free) - 1} more" if len(free) > 1 else ""

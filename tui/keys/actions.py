@@ -1,4 +1,4 @@
-"""What can be done on a screen: its bindings as actions, with the keys that the user's keymap gives them.
+"""The actions of a screen: its bindings, with the keys that the user's keymap gives them.
 
 Keys are named as people write them, and as Textual does.
 """
@@ -19,13 +19,13 @@ _NAMES = {
     "home": "Home", "end": "End", "backspace": "Backspace", "tab": "Tab",
 }  # fmt: skip
 _BY_NAME = {name.lower(): key for key, name in _NAMES.items()} | {key: key for key in _NAMES}
-# Characters that Textual calls by a name that `key_to_character` does not know.
+# Characters that Textual has a name for which `key_to_character` does not know.
 _CHARACTERS = {"plus": "+", "minus": "-", "slash": "/", "backslash": "\\", "at": "@", "underscore": "_"}
 _MODIFIERS = ("ctrl", "shift", "alt")
 
 
 def key_name(key: str) -> str:
-    """A key as people write it: `ctrl+r` -> `Ctrl+R`, `full_stop` -> `.`, `f` -> `f`."""
+    """Returns a key as people write it: `ctrl+r` -> `Ctrl+R`, `full_stop` -> `.`, `f` -> `f`."""
     if len(key) == 1:
         return key
     *modifiers, last = key.split("+")
@@ -36,10 +36,11 @@ def key_name(key: str) -> str:
 
 
 def key_of(name: str) -> str | None:
-    """The key that people write as `name`, as Textual's keymaps take it; None if there is no such key.
+    """Returns the key that people write as `name`, as Textual's keymaps take it; None if there is no such
+    key.
 
-    `Ctrl+R` -> `ctrl+r`, `PageDown` -> `pagedown`, `.` -> `.`. Of characters only those that a
-    keyboard gives as one key; with Ctrl or Alt only letters: terminals send no others apart.
+    `Ctrl+R` -> `ctrl+r`, `PageDown` -> `pagedown`, `.` -> `.`. Of characters only those that a keyboard gives
+    as one key; with Ctrl or Alt only letters: terminals cannot send others distinctly.
     """
     if len(name) == 1:
         return name if name.isprintable() and name != " " else None
@@ -62,21 +63,24 @@ Keymap = Mapping[str, str]
 
 
 class KeyAction(NamedTuple):
-    """id: names it in a keymap, `screen.action`. words: what it does. keys: as people write them.
-    call: what Textual runs, `zoom(1, 2)`. screen: the screen that is opened first, none for "". act: what is
-    done instead of `call`, of what is no action of a screen (`tui/search_index.py`).
-    """
+    """An action of a screen."""
 
     id: str
+    """Its name in a keymap, `screen.action`."""
     words: str
+    """What it does."""
     keys: tuple[str, ...]
+    """As people write them."""
     call: str
+    """What Textual runs, `zoom(1, 2)`."""
     screen: str = ""
+    """The screen that is opened first, none for ""."""
     act: Callable[[], Any] | None = None
+    """What is called instead of `call`, for what is no action of a screen (`tui/search_index.py`)."""
 
 
 def list_actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[KeyAction]:
-    """The actions of these bindings, in their order, with the keys that they have now.
+    """Returns the actions of these bindings, in their order, with the keys that they have now.
 
     screen: where the bindings are those of a screen that is not open.
     """
@@ -93,7 +97,9 @@ def list_actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = 
 
 
 def rename_hint_keys(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
-    """The keys of a hint, `w s` or `hjkl`, as the keymap has them: each one its action's first key."""
+    """Returns the keys of a hint, `w s` or `hjkl`, as the keymap has them: for each one its action's first
+    key.
+    """
     new = {}
     for binding in bindings:
         assert isinstance(binding, Binding)

@@ -21,7 +21,8 @@ from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml, read_text
 from tui.keys.actions import KeyAction, key_name, key_of, list_actions
 
-# By the id of an action, as Textual's `App.set_keymap` takes it. What is not here has the same key in both.
+# Keys by the id of an action, as Textual's `App.set_keymap` takes them. Other actions have the same key in
+# both.
 OLD_MAP = {
     "summary.beside": "o",
     "timeline.ranks": "r",
@@ -47,7 +48,7 @@ OLD_MAP = {
 
 # The keys that end the program work whatever a keymap says.
 QUIT_ID = "app.quit-everywhere"
-# What keymaps of earlier versions name: tables, or single actions, that go by another name now.
+# Tables, and single actions, that have another name in keymaps of earlier versions.
 RENAMED = {
     "measured-summary": "summary",
     "measured-why": "why",
@@ -57,20 +58,19 @@ RENAMED = {
 }
 
 
-# What names the keys that a file begins with, and what it may be.
+# The name of the keys that a file begins with, and its values.
 _MAP, _MAPS = "map", ("new", "old")
 
 
 class UserKeys(dict[str, str]):
-    """The user's keys, as `App.set_keymap` takes them. lost: what of a file of an earlier version found no
-    place, in words; "" for nothing.
-    """
+    """The user's keys, as `App.set_keymap` takes them."""
 
     lost: str = ""
+    """The keys of a file of an earlier version that could not be used, in words; "" for none."""
 
 
 def keymap_path(environ: Mapping[str, str] = os.environ) -> str:
-    """Where the keymap is looked for: wltui/keys.toml in the user's configuration directory."""
+    """Returns the path of the keymap: wltui/keys.toml in the user's configuration directory."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return os.path.join(base, "wltui", "keys.toml")
 
@@ -78,10 +78,10 @@ def keymap_path(environ: Mapping[str, str] = os.environ) -> str:
 def read_keymap(
     path: str, screens: Mapping[str, Sequence[BindingType]], everywhere: Sequence[BindingType]
 ) -> UserKeys:
-    """The keymap in the file at `path`; empty if there is no such file.
+    """Returns the keymap in the file at `path`; empty if there is no such file.
 
-    screens: bindings of each screen; everywhere: those of the app. Raises InputError, with
-    the place, for what is not an action or a key, and for a key that two actions would have.
+    screens: bindings of each screen; everywhere: those of the app. Raises InputError, with the position, for
+    what is not an action or a key, and for a key that two actions would have.
     """
     try:
         text = read_text(path, "a file of keys")
@@ -93,7 +93,7 @@ def read_keymap(
 
 
 def current_id(id: str) -> str:
-    """The id that an action has now, of the one that it had in an earlier version."""
+    """Returns the current id of an action that had this one in an earlier version."""
     table, _, name = id.partition(".")
     return RENAMED.get(id) or f"{RENAMED.get(table, table)}.{name}"
 
@@ -144,7 +144,7 @@ class _Reader:
                     expected = f"an action, for example {(close or self.ids)[0]} (wltui keys lists all)"
                     raise self._build_error(f"found {_quoted(full_name)}, expected {expected}", table, name)
                 key_list = ",".join(self._parse_keys(table, name, keys))
-                # Where a file has an old name beside the one of now, that one counts, wherever it stands.
+                # Where a file has both the old and the current name, the current one counts, in any order.
                 if id == full_name or id not in user_keys:
                     user_keys[id] = key_list
                     self.name_in_file[id] = (table, name)
@@ -160,7 +160,8 @@ class _Reader:
                         f'key "{key}" of {first} is already that of {second}: give {second} another key too'
                     )
                     raise self._build_error(message, *self.name_in_file[first])
-                # The screen of old had this key to give; the action keeps its own.
+                # The earlier version could give this key to the action; now the screen needs it, and the
+                # action keeps its default.
                 del user_keys[old]
                 full_name = ".".join(self.name_in_file[old])
                 lost.append(
@@ -173,13 +174,13 @@ class _Reader:
         return user_keys
 
     def _base_keys(self, map_name: object) -> dict[str, str]:
-        """The keys that the file begins with."""
+        """Returns the keys that the file begins with."""
         if map_name not in _MAPS:
             raise self._build_error(f'found {_quoted(map_name)}, expected map = "new" or map = "old"', _MAP)
         return dict(OLD_MAP) if map_name == _MAPS[1] else {}
 
     def _is_old(self, id: str, user_keys: Mapping[str, str]) -> bool:
-        """Whether the file has an action by the name of an earlier version."""
+        """Returns whether the file has an action by the name of an earlier version."""
         return id in user_keys and ".".join(self.name_in_file[id]) != id
 
     def _parse_tables(self) -> dict[str, Any]:
@@ -214,10 +215,10 @@ class _Reader:
 def _find_clash(
     key_actions: list[KeyAction], mapped: Mapping[str, str], own: list[KeyAction]
 ) -> tuple[str, str, str] | None:
-    """(action, action, key) of two of one screen that have the same key, but not without a keymap. The first
-    is one of the keymap.
+    """Returns (action, action, key) of two of one screen that have the same key, but not without a keymap.
+    The first is one of the keymap.
 
-    own: the actions without one; there a screen takes a key of everywhere for itself.
+    own: the actions without a keymap; there a screen overrides a key of the app.
     """
     plain = {(action.id, key) for action in own for key in action.keys}
     owner: dict[str, str] = {}

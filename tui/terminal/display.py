@@ -1,10 +1,9 @@
-"""The picture that a terminal shows, as cells: it is sent the cells that changed, when it is ready for them.
+"""The picture that a terminal shows, as cells: it is sent only the cells that changed, when it is ready.
 
-Textual sends every line that was refreshed, whole and each piece with its style and a reset.
-Here its updates are written into a picture in memory, and what goes out is the difference
-between that picture and the one the terminal shows, in the shortest sequences. So a slow terminal
-gets fewer pictures, never old ones: whatever became of the picture meanwhile is one difference.
-Styles are those that terminals have (SGR, ECMA-48 8.3.117).
+Textual sends every refreshed line completely, each segment with its style and a reset. Here its updates are
+written into a picture in memory, and what is sent is the difference between that picture and the one the
+terminal shows, in the shortest sequences. So a slow terminal gets fewer pictures, never old ones: all changes
+since the last one are one difference. Styles are those that terminals have (SGR, ECMA-48 8.3.117).
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ from textual.strip import Strip
 
 from tui.terminal.driver import TerminalDriver
 
-# What takes each attribute away again.
+# The parameters that switch each attribute off.
 _OFF = {
     "1": "22", "2": "22", "3": "23", "4": "24", "21": "24", "5": "25", "6": "25", "7": "27", "8": "28",
     "9": "29", "51": "54", "52": "54", "53": "55",
 }  # fmt: skip
-# Attributes that an empty cell shows: underlines, reverse, strike, frames, overline.
+# Attributes that are visible on an empty cell: underlines, reverse, strike, frames, overline.
 _ON_BLANKS = frozenset(("4", "21", "7", "9", "51", "52", "53"))
 _COLOURS = frozenset(map(str, (*range(30, 39), *range(90, 98))))
 _BACKGROUNDS = frozenset(map(str, (*range(40, 49), *range(100, 108))))
 
 
 class Sgr:
-    """A style: its attributes, the parameters of its colour and of its background, "" for the default.
+    """A style: its attributes, and the parameters of its colour and of its background, "" for the default.
 
-    Made by `parsed` and `_style` alone, one object a style: equal styles are the same object.
-    blank: the style with the least in it that shows the same on an empty cell.
+    Only `parse_sgr` and `_style` make these, one object a style: equal styles are the same object. `blank` is
+    the smallest style that looks the same on an empty cell.
     """
 
     __slots__ = ("background", "blank", "colour", "flags")
@@ -76,7 +75,7 @@ PLAIN = _style(frozenset(), "", "")
 
 
 def parse_sgr(parameters: str) -> Sgr:
-    """The style that these parameters make of the default one, such as `1;38;5;81`."""
+    """Returns the style that these parameters make of the default one, such as `1;38;5;81`."""
     flags: set[str] = set()
     colour = background = ""
     for group in _groups(parameters):
@@ -95,7 +94,7 @@ def parse_sgr(parameters: str) -> Sgr:
 
 
 def _groups(parameters: str) -> Iterator[str]:
-    """The parameters, those of an extended colour together."""
+    """Yields the parameters, those of an extended colour together."""
     parts = iter(parameters.split(";"))
     for part in parts:
         if part in ("38", "48"):
@@ -108,11 +107,11 @@ def _groups(parameters: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def style_change(old: Sgr, new: Sgr) -> str:
-    """The sequence that makes `new` of `old`, "" when they are the same."""
+    """Returns the sequence that changes `old` into `new`, "" when they are the same."""
     if old is new:
         return ""
     removed = {_OFF[flag] for flag in old.flags - new.flags}
-    # One code ends both bold and dim: what stays of them is said again.
+    # One code ends both bold and dim: the one that stays is set again.
     added = {flag for flag in new.flags if flag not in old.flags or _OFF[flag] in removed}
     steps = [*sorted(removed, key=int), *sorted(added, key=int)]
     if new.colour != old.colour:
@@ -124,7 +123,7 @@ def style_change(old: Sgr, new: Sgr) -> str:
     return f"\x1b[{min(from_reset, by_steps, key=len)}m"
 
 
-# Every character fills one cell, whoever counts: ASCII, Latin, Greek, Cyrillic, boxes and blocks.
+# Every terminal draws these characters in one cell: ASCII, Latin, Greek, Cyrillic, boxes and blocks.
 _ONE_CELL_EACH = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f\u2500-\u259f]*")
 CLEAR = "\x1b[m\x1b[H\x1b[2J"
 _TO_END = "\x1b[K"
@@ -133,8 +132,8 @@ _TO_END = "\x1b[K"
 class CellGrid:
     """A picture of width x height cells: characters and styles, row by row.
 
-    A character that fills two cells is followed by an empty string; one that fills none is in
-    the cell before it.
+    A character that fills two cells is followed by an empty string; one that fills none is in the cell before
+    it.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -147,13 +146,15 @@ class CellGrid:
         return self.width, self.height
 
     def copy_from(self, other: CellGrid) -> None:
-        """Become equal to a picture of the same size."""
+        """Becomes equal to a picture of the same size."""
         for y in range(self.height):
             self.chars[y][:] = other.chars[y]
             self.styles[y][:] = other.styles[y]
 
     def write(self, y: int, x: int, parts: Iterable[tuple[str, Sgr]]) -> int:
-        """Write pieces of text into row `y` from cell `x` on, cut at the edges; the cell behind them."""
+        """Writes text segments into row `y` from cell `x` on, truncated at the edges; returns the cell behind
+        them.
+        """
         chars: list[str] = []
         styles: list[Sgr] = []
         for text, style in parts:
@@ -174,13 +175,15 @@ class CellGrid:
         return end
 
     def is_odd(self, y: int) -> bool:
-        """Whether a row has characters of doubtful width: terminals differ in how wide they are."""
+        """Returns whether a row has characters of ambiguous width, which terminals draw in
+        different widths.
+        """
         text = "".join(self.chars[y])
         return len(text) != self.width or not _ONE_CELL_EACH.fullmatch(text)
 
 
 def _write_odd(text: str, chars: list[str]) -> None:
-    """Text whose characters may fill two cells or none; control characters are not sent at all."""
+    """Writes text whose characters may fill two cells or none; control characters are dropped."""
     for char in text:
         size = get_character_cell_size(char)
         if size > 0:
@@ -190,11 +193,10 @@ def _write_odd(text: str, chars: list[str]) -> None:
 
 
 def grid_changes(old: CellGrid, new: CellGrid, cursor: tuple[int, int] | None = None) -> str:
-    """The sequences that make `new` of `old` on a terminal, "" when nothing differs.
+    """Returns the sequences that change `old` into `new` on a terminal, "" when nothing differs.
 
-    Both have one size. The terminal's style is the default before and after, and it does not
-    wrap lines. cursor: where the terminal's cursor is (column, row), None when nobody knows;
-    afterwards nobody does.
+    Both have one size. The terminal's style is the default before and after, and it does not wrap lines.
+    cursor: where the terminal's cursor is (column, row), None when that is unknown; afterwards it is unknown.
     """
     pen = _Pen(cursor)
     for y in range(new.height):
@@ -219,7 +221,7 @@ def _forward(cells: int) -> str:
 
 
 class _Pen:
-    """Writes cells, and knows where the terminal's cursor stands and in which style it writes."""
+    """Writes cells, and tracks the terminal's cursor and its current style."""
 
     def __init__(self, cursor: tuple[int, int] | None) -> None:
         self._sequences: list[str] = []
@@ -227,7 +229,7 @@ class _Pen:
         self._style = PLAIN
 
     def write_row(self, y: int, chars: list[str], styles: list[Sgr], changed: list[int]) -> None:
-        """The changed cells of a row; an empty end of it is erased."""
+        """Writes the changed cells of a row; an empty end of it is erased."""
         tail = len(chars)
         while tail and chars[tail - 1] == " " and styles[tail - 1] is PLAIN:
             tail -= 1
@@ -240,7 +242,7 @@ class _Pen:
             if x != self._x or y != self._y:
                 self._move(x, y, chars, styles)
             char, style = chars[x], styles[x]
-            # As `_write`, in place: this is done for every cell that changed.
+            # As `_write`, inlined: this runs for every cell that changed.
             if style is not pen and not (char == " " and style is pen.blank):
                 append(style_change(pen, style))
                 pen = self._style = style
@@ -254,7 +256,7 @@ class _Pen:
             self._style = PLAIN
 
     def write_odd(self, y: int, chars: list[str], styles: list[Sgr]) -> None:
-        """A whole row; behind each character of doubtful width the place is said anew."""
+        """Writes a complete row; behind each character of ambiguous width the position is set again."""
         sure = False
         for x, char in enumerate(chars):
             if not char:
@@ -275,7 +277,7 @@ class _Pen:
         self._sequences.append(char)
 
     def _move(self, x: int, y: int, chars: list[str], styles: list[Sgr]) -> None:
-        """To a cell: over cells that are written once more, by a relative or an absolute move."""
+        """Moves to a cell: over cells that are written once more, by a relative or an absolute move."""
         if y == self._y and 0 <= self._x < x:
             best = _forward(x - self._x)
             over = zip(chars[self._x : x], styles[self._x : x], strict=True)
@@ -290,12 +292,12 @@ class _Pen:
         self._x, self._y = x, y
 
     def finish(self) -> str:
-        """All that was written, and the default style again."""
+        """Returns all that was written, and the default style again."""
         self._sequences.append(style_change(self._style, PLAIN))
         return "".join(self._sequences)
 
 
-# The versions whose updates were tested to be what `Display._take` makes of them.
+# The versions whose updates were tested with `Display._apply_update`.
 TESTED_TEXTUAL = ("8.2",)
 # A network line has buffers of its own, which a held key would fill with pictures.
 _REMOTE_PICTURES_PER_SECOND = 10
@@ -305,7 +307,7 @@ _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 
 
 def textual_version() -> str:
-    """The version of Textual, by the name of its directory: importlib.metadata costs 20 ms."""
+    """Returns the version of Textual, by the name of its directory: importlib.metadata costs 20 ms."""
     packages = Path(textual.__file__).resolve().parent.parent
     versions = [path.name for path in packages.glob("textual-*.dist-info")]
     return versions[0].split("-")[1].removesuffix(".dist") if len(versions) == 1 else textual.__version__
@@ -313,7 +315,7 @@ def textual_version() -> str:
 
 @cache
 def knows_textual() -> bool:
-    """Whether this Textual's updates are those that are read here; if not, it sends them itself."""
+    """Returns whether this Textual's updates are understood here; if not, it sends them itself."""
     return (
         textual_version().rpartition(".")[0] in TESTED_TEXTUAL
         and list(inspect.signature(App._display).parameters) == ["self", "screen", "renderable"]
@@ -335,7 +337,7 @@ class CellApp(App[None]):
             super()._display(screen, renderable)
             return
         if isinstance(renderable, (LayoutUpdate, ChopsUpdate)):
-            # As Textual does: what is refreshed in a batch is refreshed once more at its end.
+            # As in Textual: what is refreshed in a batch is refreshed once more at its end.
             if self._running and not self._closed and not self._batch_count:
                 self._pictures.show(renderable, driver)
         elif renderable is not None:
@@ -351,12 +353,12 @@ class CellApp(App[None]):
         self.set_timer(_RESIZED_WITHIN_S, self._pictures.send_soon)
 
     def send_all_again(self) -> None:
-        """The terminal may show anything: the next picture is sent whole."""
+        """Makes the next picture be sent completely: the terminal may show anything."""
         self._pictures.forget()
 
 
 class Display:
-    """The picture that the app wants, and the one that the terminal shows."""
+    """The picture of the app, and the one that the terminal shows."""
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
@@ -365,7 +367,7 @@ class Display:
         self._displayed: CellGrid | None = None
         self._cursor: tuple[int, int] | None = None
         self._sgr: dict[Style | None, Sgr] = {None: PLAIN}
-        # sshd sets SSH_CONNECTION. Whoever sets TEXTUAL_FPS has chosen a rate, which Textual itself keeps.
+        # sshd sets SSH_CONNECTION. A set TEXTUAL_FPS is a chosen rate, which Textual itself keeps.
         paced = os.environ.get("SSH_CONNECTION") and not os.environ.get("TEXTUAL_FPS")
         self._least_apart_s = 1 / _REMOTE_PICTURES_PER_SECOND if paced else 0.0
         self._sent_at = 0.0
@@ -375,18 +377,18 @@ class Display:
         self._alarm: asyncio.TimerHandle | None = None
 
     def forget(self) -> None:
-        """Nobody knows what the terminal shows."""
+        """Forgets what the terminal shows, when that is no longer known."""
         self._displayed = None
 
     def show(self, update: LayoutUpdate | ChopsUpdate, driver: TerminalDriver) -> None:
-        """Take an update, and send it when the terminal is ready."""
+        """Takes an update, and sends it when the terminal is ready."""
         self._driver = driver
         driver.when_ready = self._send
         self._apply_update(update)
         self.send_soon()
 
     def send_soon(self) -> None:
-        """Send what the terminal lacks, when Textual has made all updates that it has to make now."""
+        """Sends what the terminal lacks, after all updates that Textual makes now."""
         self._is_current = False
         if not self._is_called:
             self._is_called = True
@@ -395,7 +397,7 @@ class Display:
     # -- what Textual wants ----------------------------------------------------------
 
     def _apply_update(self, update: LayoutUpdate | ChopsUpdate) -> None:
-        """Write an update into the picture, as its `render_segments` would on the terminal."""
+        """Writes an update into the picture, as its `render_segments` would on the terminal."""
         if isinstance(update, LayoutUpdate):
             left, top, width, height = update.region
             self._resize(left + width, top + height)
@@ -425,7 +427,7 @@ class Display:
                 yield text, self._learn(style) if sgr is None else sgr
 
     def _learn(self, style: Style | None) -> Sgr:
-        """The parameters that Textual would send for a style: the terminal's colours are its matter."""
+        """Returns the parameters that Textual would send for a style, with the terminal's own colours."""
         if len(self._sgr) > 4096:
             self._sgr = {None: PLAIN}
         match_ = _PARAMETERS.search(Strip([Segment("x", style)]).render(self._app.console))

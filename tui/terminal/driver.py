@@ -1,6 +1,6 @@
 """Textual's driver for a terminal that may be slow, stopped, or gone.
 
-What is written to it, and how much of that is still on its way; mouse reports; how signals end it.
+It tracks how much of what was written is still in flight, enables mouse reports, and ends on signals.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
 _LOOK_AGAIN_S = 0.1
-# No more synchronized output, the default style.
+# Ends synchronized output, and restores the default style.
 _END_OF_PICTURE = b"\x1b[?2026l\x1b[m"
 
 
 def _own_descriptor(shared: int) -> int:
-    """The same terminal, opened anew so that writing never blocks; the shell's descriptor stays as it is."""
+    """Opens the same terminal anew, so that writing never blocks; the shell's descriptor is unchanged."""
     try:
         return os.open(os.ttyname(shared), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError:
@@ -39,21 +39,21 @@ def _own_descriptor(shared: int) -> int:
 
 
 class PictureOutput(str):
-    """Sequences that draw: what may be left out when the program ends before they are written."""
+    """Sequences that draw: they may be dropped when the program ends before they are written."""
 
 
 class Output:
-    """The file that Textual's writer thread writes to: it counts what is still on its way.
+    """The file that Textual's writer thread writes to: it counts what is still in flight.
 
-    written: called in the writer's thread when nothing is. gone: called once, when writing fails.
+    It calls `written` in the writer's thread when nothing is in flight, and `gone` once, when writing fails.
     """
 
     def __init__(self, stream: TextIO, on_written: Callable[[], None], on_gone: Callable[[], None]) -> None:
         self._descriptor = _own_descriptor(stream.fileno())
         self._encoding, self._errors = stream.encoding, stream.errors or "strict"
         self._on_written, self._on_gone = on_written, on_gone
-        # An entry for each text that was given to the writer: no lock, which a signal handler that
-        # writes could find held by what it has interrupted.
+        # An entry for each text that was given to the writer: no lock, which a signal handler that writes
+        # could find locked by the code that it interrupted.
         self._expected: deque[None] = deque()
         self._buffer: list[str] = []
         self._drops_pictures = False
@@ -65,19 +65,19 @@ class Output:
         return len(self._expected)
 
     def expect(self) -> None:
-        """A text will be written."""
+        """Counts a text that will be written."""
         self._expected.append(None)
 
     def drop_pictures(self, drop: bool = True) -> None:
-        """From now on write only what is no picture, or everything again."""
+        """Drops pictures from now on, or writes everything again."""
         self._drops_pictures = drop
 
     def write(self, text: str) -> None:
-        """Hold a text until the writer has no more for now, and flushes."""
+        """Buffers a text until the writer has no more for now, and flushes."""
         self._buffer.append(text)
 
     def flush(self) -> None:
-        """Write what is held. A terminal that is gone takes everything."""
+        """Writes the buffer. With a terminal that is gone everything counts as written."""
         buffered, self._buffer = self._buffer, []
         for is_picture, texts in groupby(buffered, lambda text: isinstance(text, PictureOutput)):
             if not self._is_gone and not (is_picture and self._drops_pictures):
@@ -99,7 +99,7 @@ class Output:
             except BlockingIOError:
                 select.select([], [self._descriptor], [], _LOOK_AGAIN_S)
                 if is_picture and self._drops_pictures:
-                    # A sequence may be cut in two: the terminal forgets it at the next one.
+                    # A truncated sequence is discarded by the terminal at the next one.
                     left = memoryview(_END_OF_PICTURE)
                     is_picture = False
 
@@ -111,7 +111,7 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def end_on_signals(app: App[Any]) -> None:
-    """Let SIGTERM, SIGHUP and SIGINT end the app in order, with exit status 128 + signal.
+    """Lets SIGTERM, SIGHUP and SIGINT end the app in order, with exit status 128 + signal.
 
     Without this the process would die with the terminal still in raw mode.
     """
@@ -130,10 +130,10 @@ def end_on_signals(app: App[Any]) -> None:
 
 
 def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
-    """Let every signal wake the event loop, whichever thread the kernel gives it to.
+    """Lets every signal wake the event loop, whichever thread the kernel gives it to.
 
-    Python runs handlers in the main thread alone, which would sleep on: after a stop SIGCONT often
-    goes to another thread.
+    Python runs handlers only in the main thread, which would keep sleeping: after a stop SIGCONT often goes
+    to another thread.
     """
     read, write = os.pipe()
     os.set_blocking(read, False)
@@ -144,19 +144,19 @@ def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
 
 # How long the end waits for a terminal that does not take what was sent to it.
 _PATIENCE_S = 1.5
-# Asks whether the terminal knows synchronized output. Textual asks it once and reads every
-# answer silently; behind a picture the answer says that the terminal has come that far.
+# Asks whether the terminal knows synchronized output. Textual asks it once and reads every answer silently;
+# behind a picture the answer shows that the terminal has drawn it.
 _QUESTION = "\x1b[?2026$p"
 _ANSWER_WITHIN_S = 2.0
-# Buttons and the wheel; motion while a button is held; positions beyond column 223.
+# Buttons and the wheel; motion while a button is pressed; positions beyond column 223.
 _MOUSE_MODES = (1000, 1002, 1006)
 
 
 class TerminalDriver(LinuxDriver):
     """Textual's driver, writing to standard output: standard error may be a log file.
 
-    It knows whether the terminal has drawn the last picture, ends when the terminal goes away,
-    and comes back from any stop with one reader and one writer.
+    It knows whether the terminal has drawn the last picture, ends when the terminal goes away, and comes back
+    from any stop with one reader and one writer.
     """
 
     def __init__(self, app: App[Any], **keywords: Any) -> None:
@@ -168,7 +168,7 @@ class TerminalDriver(LinuxDriver):
         self._file = self._output  # type: ignore[assignment]
         self._answers = False
         self._question_at = 0.0
-        # Whether application mode is left to come back, and whether it was left for good.
+        # Whether application mode is left temporarily, and whether it was left for good.
         self._suspends = self._has_ended = False
         wake_on_signals(self._loop)
         Thread(target=self._watch, name="terminal-watch", daemon=True).start()
@@ -176,14 +176,16 @@ class TerminalDriver(LinuxDriver):
     # -- mouse -----------------------------------------------------------------------
 
     def _enable_mouse_support(self) -> None:
-        """Buttons, the wheel, and motion while a button is held (mode 1002).
+        """Enables buttons, the wheel, and motion while a button is pressed (mode 1002).
 
-        Textual asks for all motion (1003): every cell the pointer crosses would come over the line.
+        Textual asks for all motion (1003): every cell that the pointer crosses would be sent over the line.
         """
         self._send_modes("h")
 
     def _enable_mouse_pixels(self) -> None:
-        """Motion by cells is enough; by pixels (1016) it would be reported ten times as often."""
+        """Does nothing: motion by cells is enough; by pixels (1016) it would be reported ten times
+        as often.
+        """
 
     def _disable_mouse_support(self) -> None:
         self._send_modes("l")
@@ -197,16 +199,16 @@ class TerminalDriver(LinuxDriver):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the terminal has taken all that was sent, and drawn it as far as it tells."""
+        """Whether the terminal has taken all that was sent, and, if it answers, drawn it."""
         return not self._output.expected and not self.seconds_to_answer
 
     @property
     def seconds_to_answer(self) -> float:
-        """How long the answer to the last picture is to be waited for; 0 when there is none to come."""
+        """How long to wait for the answer to the last picture, s; 0 when none is expected."""
         return max(self._question_at + _ANSWER_WITHIN_S - monotonic(), 0.0) if self._question_at else 0.0
 
     def write_picture(self, sequences: str) -> None:
-        """Send what draws a picture."""
+        """Sends the sequences of a picture."""
         if self._answers:
             # Unless it is answered in time nothing more is asked.
             self._answers = False
@@ -229,7 +231,7 @@ class TerminalDriver(LinuxDriver):
         self._soon(lambda: self.when_ready())
 
     def _soon(self, call: Callable[..., object], *words: object) -> None:
-        """Call in the event loop, from another thread; not at all when the loop has ended."""
+        """Calls in the event loop, from another thread; not at all when the loop has ended."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *words)
 
@@ -239,12 +241,12 @@ class TerminalDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
-        """Wait until all is written; for a terminal that takes nothing only so long."""
+        """Waits until all is written; for a terminal that takes nothing only a limited time."""
         ending = Thread(target=super().close, name="terminal-end", daemon=True)
         ending.start()
         ending.join(_PATIENCE_S)
         if ending.is_alive():
-            # Pictures that nobody saw are dropped: what restores the terminal comes behind them.
+            # Unseen pictures are dropped: what restores the terminal comes behind them.
             self._output.drop_pictures()
             with suppress(OSError, termios.error):
                 termios.tcflush(self._output.fileno(), termios.TCOFLUSH)
@@ -253,7 +255,7 @@ class TerminalDriver(LinuxDriver):
     # -- a terminal that goes away ---------------------------------------------------
 
     def _watch(self) -> None:
-        """Sleep until the terminal hangs up. Reading would not tell: it gives nothing, for ever."""
+        """Sleeps until the terminal hangs up. Reading would not notice: it returns nothing forever."""
         poll = select.poll()
         poll.register(self.fileno, 0)
         with suppress(OSError):
@@ -273,7 +275,7 @@ class TerminalDriver(LinuxDriver):
 
     # A handler runs between any two steps of the main thread, which may hold the lock of what is to be
     # written: all that it does is done in the event loop. `tmux kill-server` hangs up and continues a process
-    # at once, and one that was ending waited for itself for ever.
+    # at once, and a process that was ending would deadlock.
 
     def _sigtstp_application(self, *_: object) -> None:
         self._soon(self._stop)
@@ -307,4 +309,4 @@ class TerminalDriver(LinuxDriver):
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Does nothing: the default of `when_ready`."""

@@ -18,7 +18,9 @@ __all__ = ["Parser", "add_parameters", "parse_parameters", "states_parameters"]
 
 
 def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> None:
-    """Give `parser` a flag for each parameter, in the groups of the table, or of one of them `only`."""
+    """Gives `parser` a flag for each parameter, in the groups of the table, or only those of the group
+    `only`.
+    """
     parser.add_argument(
         "--params",
         metavar="FILE",
@@ -41,7 +43,7 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` the flag that opens a model in place of a file."""
+    """Gives `parser` the flag that opens a model in place of a file."""
     parser.add_argument(
         "--model", metavar="NAME|FILE",
         help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
@@ -49,18 +51,20 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def opening_options(arguments: argparse.Namespace, host: bool = False) -> OpeningOptions:
-    """Which of a directory's measured runs is asked for, and what of it. host: see `Asked`."""
+    """Returns which of a directory's measured runs is requested, and what of it. host: as in
+    `OpeningOptions`.
+    """
     explicit_values = {
         name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
     }
-    # What `export` calls ranks are those that it writes.
+    # The ranks of `export` are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
     uses_cache = not getattr(arguments, "no_cache", False)
     return OpeningOptions(ranks=ranks, cache=uses_cache, host=host, **explicit_values)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
-    """Give `parser` the flags that choose among the measured runs of a directory, and what of one is opened.
+    """Gives `parser` the flags that choose among the measured runs of a directory, and what of one is opened.
 
     ranks: whether also its ranks.
     """
@@ -74,7 +78,7 @@ def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
 
 
 def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
-    """Give `parser` the flags that choose what of profiler traces opens. ranks: also which ranks."""
+    """Gives `parser` the flags that choose what of profiler traces opens. ranks: also which ranks."""
     parser.add_argument(
         "--step",
         metavar="N",
@@ -110,15 +114,15 @@ def _check_word(flag: Flag, text: str) -> None:
 
 
 def states_parameters(arguments: argparse.Namespace) -> bool:
-    """Whether any parameter was given, be it at its default."""
+    """Returns whether any parameter was given, even with its default."""
     fields = ["params", *(flag.field for flag in FLAGS)]
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
 def parse_parameters(arguments: argparse.Namespace) -> Parameters:
-    """The parameters that were given, over those of `--params`.
+    """Returns the parameters that were given, over those of `--params`.
 
-    Raises `UsageError` for a value that cannot be, InputError for one of the file.
+    Raises `UsageError` for an invalid value, InputError for one of the file.
     """
     values: dict[str, Any] = {}
     if getattr(arguments, "params", None) is not None:
@@ -150,7 +154,7 @@ _RANKS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?(?:\+([0-9]{1,7})\*([0-9]{1,
 
 
 def parse_size(option: str, text: str) -> int:
-    """`64MiB`, `1.5GB` or `4096` as bytes. Raises UsageError."""
+    """Returns `64MiB`, `1.5GB` or `4096` as bytes. Raises UsageError."""
     match_ = re.fullmatch(r"([0-9]{1,19})(?:\.([0-9]{1,12}))? ?([A-Za-z]*)", text)
     if match_ is not None and match_[3] in _UNITS:
         fraction = match_[2] or ""
@@ -165,7 +169,7 @@ def parse_size(option: str, text: str) -> int:
 
 
 def parse_sizes(option: str, text: str) -> list[int]:
-    """`1KiB..1GiB` as sizes that double from the first on; one size as itself. Raises UsageError."""
+    """Returns `1KiB..1GiB` as sizes that double from the first on; one size as itself. Raises UsageError."""
     first_text, dots, last_text = text.partition("..")
     size = parse_size(option, first_text)
     if not dots:
@@ -181,7 +185,7 @@ def parse_sizes(option: str, text: str) -> list[int]:
 
 
 def parse_ranks(option: str, text: str) -> RankSet:
-    """`0-7,64` as ranks, blocks as reports print them (`0-7+64*16`) too. Raises UsageError."""
+    """Returns `0-7,64` as ranks, also blocks as reports print them (`0-7+64*16`). Raises UsageError."""
     ranks: set[int] = set()
     for item in text.split(","):
         match_ = _RANKS.fullmatch(item)
@@ -201,7 +205,7 @@ def parse_ranks(option: str, text: str) -> RankSet:
             ranks.update(range(first + step * stride, last + step * stride + 1))
             if len(ranks) == _MOST_RANKS:
                 break
-    # Imported here: --help asks for no ranks.
+    # Imported here: --help needs no ranks.
     from simcore.ranks import RankSet
 
     return RankSet.of(ranks)
@@ -211,7 +215,7 @@ _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def parse_duration(option: str, text: str) -> int:
-    """`13.75s` or `850 ms` as ns. Raises UsageError."""
+    """Returns `13.75s` or `850 ms` as ns. Raises UsageError."""
     match_ = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([a-z]+)", text)
     if match_ is not None and match_[2] in _TIMES:
         ns = round(float(match_[1]) * _TIMES[match_[2]])

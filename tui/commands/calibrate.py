@@ -1,4 +1,6 @@
-"""`wltui calibrate`: parameters fitted to a measured run, what is left, and the file that keeps them."""
+"""`wltui calibrate`: parameters fitted to a measured run, the remaining error, and the file that
+keeps them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _DESCRIPTION = (
 
 
 def build_parser() -> Parser:
-    """The words that `wltui calibrate` takes."""
+    """Returns the parser of `wltui calibrate`."""
     parser = Parser(prog="wltui calibrate", description=_DESCRIPTION)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?", help="a workload file, or - for standard input"
@@ -58,7 +60,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Print the calibration and, if asked to, save its parameters. Exit status 0; errors raise."""
+    """Prints the calibration and, if requested, saves its parameters. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     if arguments.model is not None:
         if arguments.trace is not None:
@@ -105,7 +107,7 @@ def main(words: list[str]) -> int:
 
 
 def _fit_one_step(arguments: argparse.Namespace) -> int:
-    """Print the factor that a measured step wants, and save it if asked to."""
+    """Prints the factor that fits a measured step, and saves it if requested."""
     if arguments.workload is None:
         raise UsageError("--measured-step: WORKLOAD, or --model NAME|FILE, is expected")
     if arguments.trace is not None:
@@ -151,7 +153,9 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
 def _open_inputs(
     workload_path: str, trace_path: str, options: OpeningOptions
 ) -> tuple[Workload, MeasuredRun]:
-    """What the two arguments name. Raises `UsageError` where one is the other's kind of file."""
+    """Returns the workload and the run of the two arguments. Raises `UsageError` where one is the other's
+    kind of file.
+    """
     from simcore.sources.inputs import require_measured_run, require_workload
 
     workload = require_workload(open_input(workload_path), "calibrate: WORKLOAD")
@@ -159,7 +163,7 @@ def _open_inputs(
 
 
 def _save(calibration: Calibration, path: str, force: bool) -> None:
-    """Raises `UsageError` where nothing was fitted, and what `save` raises."""
+    """Saves the parameters. Raises `UsageError` where nothing was fitted, and what `save` raises."""
     from simcore.parameter_values.parameters_file import toml_of
     from simcore.render.export.saving import save
     from simcore.render.report.calibration import NOTHING_SAVED

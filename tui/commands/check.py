@@ -1,4 +1,4 @@
-"""`wltui check`: what is wrong in files, as compilers say it, or as JSON."""
+"""`wltui check`: the errors in files, in the form of compilers or as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DESCRIPTION = (
 
 
 def build_parser() -> Parser:
-    """The words that `wltui check` takes."""
+    """Returns the parser of `wltui check`."""
     parser = Parser(prog="wltui check", description=_DESCRIPTION)
     parser.add_argument(
         "files",
@@ -34,7 +34,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Check files. Exit status 0, or 1 when one has an error; wrong usage raises."""
+    """Checks files. Exit status 0, or 1 when one has an error; wrong usage raises."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
     from simcore.sources.checking import check_file_of, check_schedule

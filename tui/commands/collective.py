@@ -1,4 +1,4 @@
-"""`wltui collective`: one collective alone on an idle network, as text, table or JSON."""
+"""`wltui collective`: one collective on an idle network, as text, table or JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DESCRIPTION = (
 
 
 def build_parser() -> Parser:
-    """The words that `wltui collective` takes."""
+    """Returns the parser of `wltui collective`."""
     parser = Parser(prog="wltui collective", description=_DESCRIPTION)
     parser.add_argument("collective", metavar="COLLECTIVE", help=", ".join(_COLLECTIVES))
     parser.add_argument(
@@ -57,7 +57,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Price a collective and print it. Exit status 0; errors raise."""
+    """Prices a collective and prints it. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     if arguments.collective not in _COLLECTIVES:
         raise UsageError(
@@ -105,7 +105,7 @@ def main(words: list[str]) -> int:
 
 
 def _inner_npus(cluster: Cluster) -> int:
-    """The NPUs of all dimensions but the last, which a preset fits to the world."""
+    """Returns the NPUs of all dimensions but the last, which a preset fits to the world."""
     return cluster.npus // cluster.dims[-1].size
 
 
@@ -124,7 +124,7 @@ def _format_one(
 
 
 def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
-    """What the links carried, the busiest first."""
+    """Returns the bytes and times of the links, the busiest first."""
     from simcore.messages.network import link_text
 
     order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
@@ -145,7 +145,7 @@ def _format_table(
     sizes: list[int],
     size_times: list[CompletionTimes],
 ) -> list[str]:
-    """Sizes and bandwidths in the columns and units of nccl-tests (its doc/PERFORMANCE.md)."""
+    """Returns sizes and bandwidths in the columns and units of nccl-tests (its doc/PERFORMANCE.md)."""
     dims = " x ".join(dimension.text() for dimension in cluster.dims)
     lines = [
         f"# {NAMES[collective]} over {_format_ranks(ranks)} on {dims}",

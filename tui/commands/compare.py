@@ -1,4 +1,4 @@
-"""`wltui compare`: two runs of a workload, of two files, or of a file and a trace, beside each other."""
+"""`wltui compare`: compares two runs of a workload, of two files, or of a file and a trace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DESCRIPTION = (
 
 
 def build_parser() -> Parser:
-    """The words that `wltui compare` takes."""
+    """Returns the parser of `wltui compare`."""
     parser = Parser(prog="wltui compare", description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="a workload file, a trace, or - for standard input")
     parser.add_argument(
@@ -78,7 +78,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
+    """Prints the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
     arguments = build_parser().parse_args(attach_with_words(words))
     ranks = _parse_ranks(arguments)
     same_files = arguments.other is None and arguments.run2 is None and arguments.step2 is None
@@ -93,7 +93,7 @@ def main(words: list[str]) -> int:
     if of_one_run and slower_limit is not None:
         raise UsageError("--fail-if-slower: found two ranks of one run, expected two runs")
     parameters = parse_parameters(arguments)
-    # Looked at before a file is opened: what is wrong with it needs none.
+    # Checked before a file is opened: its errors depend on none.
     override_parameters(RunInput(None, parameters), arguments.with_words)
 
     first = open_input(arguments.file, opening_options(arguments))
@@ -135,7 +135,9 @@ def main(words: list[str]) -> int:
 
 
 def _opening_options_of_b(arguments: argparse.Namespace) -> OpeningOptions:
-    """Which of a directory's runs B is: of A's directory another step of the same run, else another run."""
+    """Returns which of a directory's runs B is: with A's directory another step of the same run, else another
+    run.
+    """
     options = opening_options(arguments)
     run = arguments.run2
     if run is None and arguments.other is None:
@@ -144,7 +146,7 @@ def _opening_options_of_b(arguments: argparse.Namespace) -> OpeningOptions:
 
 
 def _parse_ranks(arguments: argparse.Namespace) -> tuple[int, int] | None:
-    """The ranks of A and of B that are asked for, None where none are. Raises `UsageError`."""
+    """Returns the requested ranks of A and of B, None where there are none. Raises `UsageError`."""
     if arguments.rank is None and arguments.rank2 is None:
         return None
     if arguments.rank is None:
@@ -160,7 +162,9 @@ def _parse_rank(option: str, text: str) -> int:
 
 
 def attach_with_words(words: list[str]) -> list[str]:
-    """`--with` and what is behind it as one word: argparse would take `--overlap-grad-reduce` for a flag."""
+    """Returns the words with `--with` and its value as one: argparse would take `--overlap-grad-reduce` for a
+    flag.
+    """
     attached: list[str] = []
     for word in words:
         if attached and attached[-1] == "--with":
@@ -171,7 +175,7 @@ def attach_with_words(words: list[str]) -> list[str]:
 
 
 def _fails(run_input: RunInput) -> bool:
-    """Whether the run of A fails by itself, so that --with is not to blame."""
+    """Returns whether the run of A fails by itself, so that --with is not the cause."""
     try:
         open_run(run_input)
     except UsageError:
@@ -180,7 +184,9 @@ def _fails(run_input: RunInput) -> bool:
 
 
 def override_parameters(run_input: RunInput, text: str | None) -> RunInput:
-    """The same and, over its parameters, those of `text`. Raises `UsageError` that names --with."""
+    """Returns the input with its parameters and, over them, those of `text`. Raises `UsageError` that names
+    --with.
+    """
     if text is None:
         return run_input
     parser = Parser(prog="wltui compare", add_help=False)
@@ -201,7 +207,7 @@ def _is_given(arguments: object, field: str) -> bool:
 
 
 def _parse_percentage(text: str | None) -> float | None:
-    """`2%` or `2` as a number of percent. Raises `UsageError`."""
+    """Returns `2%` or `2` as a number of per cent. Raises `UsageError`."""
     if text is None:
         return None
     value = plain_number(text[:-1] if text.endswith("%") else text)

@@ -1,4 +1,4 @@
-"""`wltui export`: a workload as parameters make it, or its timeline, in a file for other programs."""
+"""`wltui export`: writes a workload as parameters make it, or its timeline, to a file for other programs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from simcore.render.export import ExportFormat
     from simcore.workload import Workload
 
-# What takes less is over before it could be read.
+# A shorter export is over before the line could be read.
 _FIRST_DELAY_S = 0.3
 _INTERVAL_S = 0.1
 _CLEAR = "\r\x1b[K"
 
 
 class ProgressLine:
-    """Written to stderr if that is a terminal, else nowhere. what: stands before the percentage."""
+    """A line of progress on stderr if that is a terminal, else nothing."""
 
     def __init__(self, what: str, progress: Progress | None, stream: TextIO | None = None) -> None:
         self.what = what
@@ -50,7 +50,7 @@ class ProgressLine:
         self.is_active = progress is not None and self.stream is not None and self.stream.isatty()
 
     def watch(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The same pieces; the line goes on as they are taken."""
+        """Yields the same chunks, and updates the line as they are taken."""
         if not self.is_active:
             yield from chunks
             return
@@ -70,7 +70,7 @@ class ProgressLine:
         self.next_at = time.monotonic() + _INTERVAL_S
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Erases the line."""
         if self.is_visible:
             self.stream.write(_CLEAR)
             self.stream.flush()
@@ -83,7 +83,7 @@ _ALL = "all"
 
 
 def build_parser() -> Parser:
-    """The words that `wltui export` takes."""
+    """Returns the parser of `wltui export`."""
     names = ", ".join(f"{export_format.name} ({export_format.help})" for export_format in FORMATS)
     parser = Parser(
         prog="wltui export",
@@ -128,7 +128,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Write a workload or a timeline. Exit status 0; errors raise."""
+    """Writes a workload or a timeline. Exit status 0; errors raise."""
     if "--with" in words:
         # Loaded here: most exports are of one run.
         from tui.commands.compare import attach_with_words
@@ -152,14 +152,14 @@ def main(words: list[str]) -> int:
         request = Request(opened, parameters, ranks, every_rank, arguments.per_rank)
     export = export_format.build_export(request)
     _write(export, arguments.output, arguments.force)
-    # Behind the file: an error in writing it is the first that is said, and the last.
+    # After the file: an error in writing it is the only message.
     for diagnostic in (*opened.diagnostics, *export.diagnostics):
         print(diagnostic.text(), file=sys.stderr)
     return 0
 
 
 def _export_sweep(export_format: ExportFormat, arguments: argparse.Namespace) -> Export:
-    """The page of a sweep's results. Raises `UsageError` for what is asked of runs alone."""
+    """Returns the page of a sweep's results. Raises `UsageError` for options that only runs have."""
     if not export_format.has_two:
         refused = f"FILE {printable(arguments.file, 60)}: found results of a sweep"
         raise UsageError(f"{refused}: --format html makes a page of them, wltui sweep --csv a table")
@@ -176,8 +176,10 @@ def _export_sweep(export_format: ExportFormat, arguments: argparse.Namespace) ->
 def _request_with_second(
     arguments: argparse.Namespace,
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
-    """(what was opened, the request for a page of its run, beside that of --against or --with)."""
-    # Loaded here: the other formats have no runs.
+    """Returns (what was opened, the request for a page of its run, compared with that of --against or
+    --with).
+    """
+    # Loaded here: the other formats have no second run.
     from simcore.comparison import Comparison
     from tui.commands.compare import override_parameters
 
@@ -192,7 +194,7 @@ def _request_with_second(
         run = open_run(override_parameters(select_parameters(run_input, other), arguments.with_words))
         against = open_run(select_parameters(RunInput(other, run_input.parameters), run_input.opened))
     if against is not None:
-        # Whether they can be compared at all is found out before anything is written.
+        # Checks before anything is written whether they can be compared.
         Comparison(against, run)
     return run_input.opened, Request(run_input.opened, run_input.parameters, run=run, against=against)
 
@@ -204,7 +206,7 @@ def _refuse_second(arguments: argparse.Namespace) -> None:
 
 
 def _check_output(output: str, is_folder: bool, force: bool) -> None:
-    """Raises for what is in the way, before anything long begins."""
+    """Raises for an obstacle to the output, before anything long begins."""
     if is_folder and output == _STANDARD_OUTPUT:
         raise UsageError("--per-rank and --format chakra make a folder: name it instead of -o -")
     if output != _STANDARD_OUTPUT:
@@ -213,7 +215,7 @@ def _check_output(output: str, is_folder: bool, force: bool) -> None:
 
 def _write(export: Export, output: str, force: bool) -> None:
     line = ProgressLine(f"export to {printable(output, 60)}", export.progress)
-    # Whoever ends a long export must not leave half of it behind.
+    # An interrupted export must not leave half of its output behind.
     for ending in _ENDING_SIGNALS:
         signal.signal(ending, _exit_on_signal)
     try:
@@ -245,9 +247,9 @@ def _check_safe(text: str) -> None:
 
 
 def _exit_on_signal(signal_number: int, _: FrameType | None) -> None:
-    """Ends the command as the signal would have, but by way of everything that tidies up."""
-    # Nor must a second signal, of someone impatient, interrupt the tidying. Not SIG_IGN: Python
-    # complains of a signal that came before it.
+    """Ends the command as the signal would have, but after all clean-up."""
+    # A second signal must not interrupt the clean-up. Not SIG_IGN: Python complains of a signal that came
+    # before it.
     for ending in _ENDING_SIGNALS:
         signal.signal(ending, lambda *_: None)
     raise SystemExit(128 + signal_number)

@@ -13,12 +13,12 @@ _DESCRIPTION = (
 
 
 def build_parser() -> Parser:
-    """The words that `wltui keys` takes."""
+    """Returns the parser of `wltui keys`."""
     return Parser(prog="wltui keys", description=_DESCRIPTION)
 
 
 def main(words: list[str]) -> int:
-    """Print the keys as they are now, the user's keymap included. Exit status 0; errors raise."""
+    """Prints the keys as they are now, the user's keymap included. Exit status 0; errors raise."""
     build_parser().parse_args(words)
     from tui.app import WltuiApp
     from tui.keys import list_actions

@@ -19,7 +19,7 @@ _DESCRIPTION = (
 
 
 def build_parser() -> Parser:
-    """The words that `wltui models` takes."""
+    """Returns the parser of `wltui models`."""
     parser = Parser(prog="wltui models", description=_DESCRIPTION)
     parser.add_argument("model", metavar="NAME|FILE", nargs="?", help="this model alone: its sizes as TOML")
     parser.add_argument(
@@ -32,7 +32,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """List models, or print or save one. Exit status 0; errors raise."""
+    """Lists models, or prints or saves one. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     if arguments.source is not None:
         return _print_recovered(arguments.source, arguments)
@@ -78,7 +78,7 @@ def main(words: list[str]) -> int:
 
 
 def _print_recovered(path: str, arguments: Namespace) -> int:
-    """Print, or save, the model behind a workload file."""
+    """Prints, or saves, the model behind a workload file."""
     from simcore.model.toml_file import model_toml
     from simcore.recovery import recover
     from simcore.recovery.odd import oddities
@@ -132,5 +132,5 @@ def _print_recovered(path: str, arguments: Namespace) -> int:
 
 
 def billions(parameters: int) -> str:
-    """A number of parameters as people say it: `70.55 B`."""
+    """Returns a number of parameters in the usual form: `70.55 B`."""
     return f"{parameters / 1e9:.2f} B"

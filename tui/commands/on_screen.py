@@ -1,4 +1,4 @@
-"""The screen on a terminal: what it needs, and the app over a session."""
+"""Runs the screen on a terminal: what it needs, and the app over a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.session import Session
     from tui.state.keeper import SessionFile
 
-# Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
+# Files open at once at most, besides the standard three: an event loop and its wakers, and a file or two.
 FILES_OF_SNAPSHOT, FILES_OF_SCREEN = 4, 8
 _PLAIN_LOCALES = ("C", "POSIX")
 # Terminals that cannot move a cursor: an Emacs shell buffer, a pipe that calls itself a terminal.
@@ -32,7 +32,7 @@ def show(
     mouse: bool = True,
     begin: Callable[[WltuiApp], None] | None = None,
 ) -> int:
-    """Run the app until it ends, and give its exit status. begin: what is done once it is there."""
+    """Runs the app until it ends, and returns its exit status. begin: called once the app is there."""
     from tui.app import WltuiApp
     from tui.terminal.driver import TerminalDriver, end_on_signals
 
@@ -44,8 +44,8 @@ def show(
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     tour = None
-    # Its keys are those of the other screens. Where files beside the set were not taken it would try changes
-    # of a run that nobody means: the note comes first.
+    # The keys of the tour are those of the other screens. Where sibling files were not used, its changes
+    # would be of an unintended run: the note comes first.
     untaken = any(diagnostic.code == "files-not-taken" for diagnostic in session.current.diagnostics)
     if keeper is not None and session.current.timed and first != "sweep" and not untaken:
         from tui.tour import first_tour
@@ -66,15 +66,15 @@ def show(
 
 
 def _can_draw(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal can show a screen at all, by its TERM."""
+    """Returns whether the terminal can show a screen at all, by its TERM."""
     return environ.get("TERM", "").lower() not in _CANNOT_DRAW
 
 
 def _speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal can be taken to show block glyphs.
+    """Returns whether the terminal is expected to show block glyphs.
 
-    In the C locale Python writes UTF-8 all the same, and sets LC_CTYPE to say so (PEP 538);
-    the terminal of somebody who set that locale need not follow.
+    In the C locale Python still writes UTF-8, and sets LC_CTYPE to say so (PEP 538); a terminal on which that
+    locale was set need not follow.
     """
     if not is_unicode(encoding):
         return False
@@ -87,14 +87,14 @@ def _speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) 
 
 
 def is_terminal() -> bool:
-    """Whether there is a terminal for the screen and its keys, and one that can draw."""
+    """Returns whether there is a terminal for the screen and its keys, and one that can draw."""
     # Python has None for a stream that was closed.
     streams = (sys.stdin, sys.stdout)
     return all(stream is not None and stream.isatty() for stream in streams) and _can_draw()
 
 
 def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:
-    """Raises `UsageError` unless `count` more files can be open: asyncio fails halfway without."""
+    """Raises `UsageError` unless `count` more files can be open: without them asyncio fails halfway."""
     descriptors: list[int] = []
     try:
         while len(descriptors) < count:
@@ -110,7 +110,7 @@ def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:
 
 
 def read_user_keymap() -> UserKeys:
-    """The user's own keys. The screens are only loaded to check a file that is there."""
+    """Returns the user's own keys. The screens are loaded only to check an existing file."""
     from tui.keys.keymap import UserKeys, keymap_path, read_keymap
 
     path = keymap_path()

@@ -1,4 +1,4 @@
-"""`wltui op`: one operation alone on a GPU, or those of a CSV file, as text, table or JSON."""
+"""`wltui op`: one operation on an idle GPU, or those of a CSV file, as text, table or JSON."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _SIZES = {
 
 
 def build_parser() -> Parser:
-    """The words that `wltui op` takes."""
-    # Imported here: what is priced needs no model of training.
+    """Returns the parser of `wltui op`."""
+    # Imported here: pricing needs no model of training.
     from simcore.model.training import DEFAULT_GPU
 
     parser = Parser(prog="wltui op", description=_DESCRIPTION)
@@ -70,7 +70,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Price operations and print them. Exit status 0; errors raise."""
+    """Prices operations and prints them. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     kind = arguments.operation
     if kind not in KINDS:
@@ -114,7 +114,9 @@ def _option(name: str) -> str:
 
 
 def _parse_sizes(kind: str, texts: dict[str, str]) -> dict[str, int]:
-    """The sizes of one operation. Raises `UsageError` for one that is missing, of others, or no number."""
+    """Returns the sizes of one operation. Raises `UsageError` for one that is missing, belongs to others, or
+    is no number.
+    """
     kind_sizes = KINDS[kind]
     expected = ", ".join(map(_option, kind_sizes.columns))
     others = [_option(name) for name in texts if name not in kind_sizes.columns]

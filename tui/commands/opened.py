@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def select_parameters(run_input: RunInput, other: Workload | MeasuredRun | ExecutionSet) -> RunInput:
-    """What was opened, with what of the parameters is for it: a trace beside a workload is as measured."""
+    """Returns the input with the parameters that apply to it: a trace compared with a workload stays as
+    measured.
+    """
     from simcore.workload import Workload
 
     measured_alone = not isinstance(run_input.opened, Workload) and isinstance(other, Workload)
@@ -27,7 +29,9 @@ def select_parameters(run_input: RunInput, other: Workload | MeasuredRun | Execu
 
 
 def print_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
-    """The warnings of traces on standard error, each once: a page or JSON of figures is taken for granted."""
+    """Prints the warnings of traces on standard error, each once: the figures of a page or of JSON show no
+    doubt.
+    """
     import sys
 
     from simcore.workload import Workload
@@ -47,9 +51,10 @@ STANDARD_INPUT = "-"
 
 
 def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
-    """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
+    """Returns the workload or measured run at `path`. options: which of a directory's measured runs, and what
+    of it.
 
-    Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
+    Raises InputError when it cannot be read, UsageError when there is no such run to choose.
     """
     # Not before: --help must answer at once.
     from simcore.sources import inputs
@@ -60,9 +65,9 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Workload | M
 
 
 def is_results(path: str) -> bool:
-    """Whether a file holds the points of a sweep."""
+    """Returns whether a file holds the points of a sweep."""
     try:
-        # A pipe without a writer would be waited for.
+        # Opening a pipe without a writer would block.
         if not os.path.isfile(path):
             return False
         with open(path, "rb") as file:
@@ -74,7 +79,7 @@ def is_results(path: str) -> bool:
 def open_from_arguments(
     arguments: argparse.Namespace, host: bool = False
 ) -> Workload | MeasuredRun | ExecutionSet:
-    """What a command's FILE, or its --model, or AICB's arguments alone name. host: see `Asked`.
+    """Returns what a command's FILE, or its --model, or AICB's arguments name. host: as in `OpeningOptions`.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """

@@ -12,10 +12,10 @@ from simcore.diagnostics import UsageError, did_you_mean, printable
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is a `UsageError`, so that all read alike.
+    """An argument parser whose errors are `UsageError`s, so that all commands report them in one form.
 
     examples: (command line, what it is for): `--help` begins with what the command does, and them. commands:
-    the same of other commands, with which it ends.
+    the same for other commands, with which it ends.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         self.examples, self.commands = examples, commands
 
     def format_help(self) -> str:
-        """What it does, examples, how it is called in a line, then the options in their groups."""
+        """Returns what it does, examples, its usage in a line, then the options in their groups."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         # The options are listed below: their usage alone takes 29 lines of 80 columns.
@@ -55,13 +55,13 @@ class Parser(argparse.ArgumentParser):
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
         near = ""
         if unknown.startswith("--"):
-            # Without the dashes: they alone would make --help of --tp.
+            # Without the dashes: with them --tp would be completed to --help.
             options = [name[2:] for name in self._option_string_actions if name.startswith("--")]
             near = did_you_mean(unknown[2:], options).replace("did you mean ", "did you mean --")
         raise UsageError(f"{printable(message, 300)}{near} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Plainly: argparse keeps to itself that a disk is full or a reader gone, which is for `guarded`."""
+        """Writes plainly: argparse hides a full disk or a closed pipe, which `guarded` handles."""
         (file or sys.stderr).write(message or "")
 
 
@@ -70,7 +70,7 @@ def _required_text(required: Sequence[argparse.Action]) -> str:
 
 
 def _operands(positionals: Sequence[argparse.Action]) -> str:
-    """`FILE`, `[FILE]`, `FILE...` as argparse writes them."""
+    """Returns `FILE`, `[FILE]`, `FILE...` as argparse writes them."""
     forms = {None: " {}", "?": " [{}]", "*": " [{}...]", "+": " {}..."}
     return "".join(forms[action.nargs].format(action.metavar or action.dest) for action in positionals)  # type: ignore[index]
 
@@ -83,8 +83,10 @@ def _example_lines(examples: tuple[tuple[str, str], ...]) -> str:
 
 
 class _Help(argparse.HelpFormatter):
-    """Help as wide as the terminal. argparse makes one for each argument that is added, and asks shutil for
-    the width, whose import is 4 of the 440 ms that `report` takes.
+    """Help as wide as the terminal.
+
+    argparse makes one for each argument that is added, and asks shutil for the width, whose import is 4 of
+    the 440 ms that `report` takes.
     """
 
     def __init__(self, prog: str, **keywords: Any) -> None:
@@ -92,7 +94,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def _columns() -> int:
-    """COLUMNS, or else those of the terminal, or else 80: as `shutil.get_terminal_size`."""
+    """Returns COLUMNS, or else those of the terminal, or else 80: as `shutil.get_terminal_size`."""
     from_environment = os.environ.get("COLUMNS", "")
     if from_environment.isdecimal() and int(from_environment):
         return int(from_environment)

@@ -25,7 +25,7 @@ _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say
 
 
 def build_parser() -> Parser:
-    """The words that `wltui report` takes."""
+    """Returns the parser of `wltui report`."""
     parser = Parser(prog="wltui report", description=_DESCRIPTION)
     parser.add_argument(
         "file",
@@ -57,7 +57,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Print the report of a workload file or a measured run. Exit status 0; errors raise."""
+    """Prints the report of a workload file or a measured run. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     for flag, is_given in (
         ("--all-layers", arguments.all_layers),
@@ -92,10 +92,10 @@ def print_report(
     what_if: bool = False,
     every_layer: bool = False,
 ) -> None:
-    """Simulate a workload, and print; a measured run as it is.
+    """Simulates a workload and prints it; a measured run is printed as it is.
 
-    what_if: whether it is asked what would help.
-    every_layer: all rows of the file in the layer table, in the page alone.
+    what_if: whether the table of changes is printed. every_layer: whether the layer table of the page has all
+    rows of the file.
     """
     from simcore.runs import open_run
 
@@ -117,7 +117,9 @@ def print_report(
 
 
 def _take_pricing_cluster(run_input: RunInput) -> tuple[tuple[str, ClusterChoice] | None, RunInput]:
-    """(the cluster on which the collectives of a profiler's run are also priced, what is left without)."""
+    """Returns (the cluster on which the collectives of a profiler's run are also priced, the input without
+    it).
+    """
     opened, name = run_input.opened, run_input.parameters.cluster
     if name is None:
         return None, run_input
@@ -130,7 +132,7 @@ def _take_pricing_cluster(run_input: RunInput) -> tuple[tuple[str, ClusterChoice
 
 
 def _find_what_if(results: Run) -> list[WhatIf]:
-    """The table of changes; on a terminal with how far it is, of which nothing stays."""
+    """Returns the table of changes; a terminal shows the progress, which is erased at the end."""
     if sys.stderr is None or not sys.stderr.isatty():
         return results.what_if(_no_progress)
     try:
@@ -140,9 +142,9 @@ def _find_what_if(results: Run) -> list[WhatIf]:
 
 
 def _show_progress(finished: int, total: int) -> None:
-    """On a terminal's standard error, over itself."""
+    """Shows the progress on a terminal's standard error, each time over the last."""
     print(f"\rwhat-if {finished} of {total}", end="", file=sys.stderr, flush=True)
 
 
 def _no_progress(finished: int, total: int) -> None:
-    """Nobody watches."""
+    """Does nothing: there is no terminal."""

@@ -1,4 +1,4 @@
-"""`wltui schedule`: pipeline schedules drawn by themselves, at unit times, as text, SVG or JSON."""
+"""`wltui schedule`: pipeline schedules drawn without a workload, at unit times, as text, SVG or JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAST_WIDTH, _MOST_WIDTH, _USUAL_WIDTH = 40, 2000, 80
 
 
 def build_parser() -> Parser:
-    """The words that `wltui schedule` takes."""
+    """Returns the parser of `wltui schedule`."""
     parser = Parser(prog="wltui schedule", description=_DESCRIPTION)
     parser.add_argument(
         "schedules", metavar="NAME|FILE", nargs="*",
@@ -66,7 +66,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Draw schedules. Exit status 0; errors raise."""
+    """Draws schedules. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
     from simcore.render.report.schedule_picture import PictureOptions, picture_of
@@ -112,7 +112,7 @@ def main(words: list[str]) -> int:
 
 
 def _pictures_at_equal_memory(picture_options: list[PictureOptions], first: Picture) -> list[Picture]:
-    """The others with the memory of the first."""
+    """Returns the other schedules with the memory of the first."""
     from simcore.render.report.schedule_picture import find_equal_memory, picture_of
 
     pictures = []

@@ -51,16 +51,16 @@ schedule != gpipe. Of --layouts points are left out that need more memory than a
 it is certain that they are not among the best; --exhaustive simulates all. Every point is a line of -o
 (schema wltui.sweep/1) with the command that runs it; a sweep that was stopped goes on with --resume, and
 `wltui FILE` says again what came out."""
-# s between two words on how far it is.
+# Seconds between two messages of progress.
 _UPDATE_INTERVAL_S = 0.5
-# The same where they do not stand over each other: in a log.
+# The same in a log, where messages do not overwrite each other.
 _LOG_INTERVAL_S = 10.0
-# What of parameters may be several, beside --vary.
+# Parameters that may have several values without --vary.
 LISTED = ("world", "gpu", "cluster")
 
 
 def build_parser() -> Parser:
-    """The words that `wltui sweep` takes."""
+    """Returns the parser of `wltui sweep`."""
     parser = Parser(prog="wltui sweep", description=_DESCRIPTION, epilog=_DOCUMENT, examples=_EXAMPLES)
     parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file, or a model's config.json")
     add_model(parser)
@@ -154,7 +154,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Run a sweep and print what came out. Exit status 0; 130 when it was interrupted; errors raise."""
+    """Runs a sweep and prints its results. Exit status 0; 130 when it was interrupted; errors raise."""
     arguments = build_parser().parse_args(words)
     if arguments.json and arguments.csv:
         raise UsageError("--json beside --csv: give one of the two")
@@ -170,7 +170,7 @@ def main(words: list[str]) -> int:
 
 
 def build_sweep(words: list[str]) -> SweepOptions:
-    """The sweep that such words ask for. Raises `UsageError` for what asks for no points."""
+    """Returns the sweep of these words. Raises `UsageError` where they give no points."""
     arguments = build_parser().parse_args(words)
     for option, value in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
         if value:
@@ -197,7 +197,7 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
 
 
 def _run_on_screen(arguments: argparse.Namespace) -> int:
-    """The sweep on screen 7, while it runs."""
+    """Shows the sweep on screen 7, while it runs."""
     from tui.commands.on_screen import check_open_files, is_terminal, show
 
     for option, value in (("--json", arguments.json), ("--csv", arguments.csv)):
@@ -211,7 +211,7 @@ def _run_on_screen(arguments: argparse.Namespace) -> int:
 
     options = _build_sweep(arguments)
     if options.output is not None:
-        # What cannot be written is a line on the terminal, not a screen that goes away.
+        # An output that cannot be written is a line on the terminal, not a screen that closes at once.
         from simcore.sweeping.results_file import ResultsFile
 
         ResultsFile(options.output, options.evaluator.definition.sweep, options.resume).close()
@@ -249,7 +249,7 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
     except Cancelled:
         is_over = True
     finally:
-        # Twice would leave processes behind.
+        # A second interrupt would leave processes behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sweep.close()
         progress_line.clear()
@@ -262,7 +262,7 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
         why = f"the time limit of {printable(arguments.time_limit, 20)} is over" if is_over else "stopped"
         print(f"wltui: {why} after {plural(outcome.total, 'point')}{resume_text}", file=sys.stderr)
     if page is None:
-        # The page of a part looks like one of the whole.
+        # The page of a part looks like one of all points.
         title, rest = options.title, []
         if is_stopped or is_over:
             title = f"{options.title}, stopped before the end"
@@ -287,7 +287,7 @@ def _print(
 
 
 def read_outcome(path: str) -> Outcome:
-    """What came out of a sweep, of its file of results; a last line that is half written is said."""
+    """Returns the results of a sweep, of its file; it warns of an incomplete last line."""
     from simcore.sweeping.results_file import dropped_words
     from tui.sweep.opening import list_assumptions
 
@@ -300,14 +300,14 @@ def read_outcome(path: str) -> Outcome:
 
 
 def print_results(path: str) -> None:
-    """What a file of results says, as the sweep said it: without a terminal, `wltui results.jsonl`."""
+    """Prints the page of a file of results: without a terminal, `wltui results.jsonl`."""
     from simcore.sweeping.pages import text_page
 
     print(text_page(read_outcome(path), printable(path)), end="")
 
 
 def read_results(path: str) -> tuple[SweepResult, ResultsReader]:
-    """The points of a file of results, and what reads those that still come in."""
+    """Returns the points of a file of results, and the reader of those that are still being written."""
     from simcore.sweeping.results_file import ResultsReader
     from tui.sweep.sweep_result import FILE, SweepResult
 
@@ -335,7 +335,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _rule_of(points: list[Point]) -> Rule:
-    """The rule of points that were read: that by which they were left out, else what is looked for anyway."""
+    """Returns the rule of points that were read: that by which they were left out, else the default."""
     from simcore.sweeping.pareto_front import Rule, objectives_of, rule_of
 
     if points and points[0].rule:
@@ -348,7 +348,7 @@ def _rule_of(points: list[Point]) -> Rule:
 
 
 def _take_list_axis(arguments: argparse.Namespace, field: str) -> SweptParameter | None:
-    """The axis of a parameter that was given several values, which is taken from the arguments."""
+    """Returns the axis of a parameter that was given several values, and removes it from the arguments."""
     from simcore.sweeping.space import axis_of_list
 
     axis = axis_of_list(getattr(arguments, field), field)
@@ -369,7 +369,7 @@ def _build_space(
 
 
 def _build_rule(arguments: argparse.Namespace) -> tuple[Rule, bool]:
-    """What is looked for, and whether points are left out by it."""
+    """Returns the objective, and whether points are left out by it."""
     from simcore.sweeping.pareto_front import DEFAULT_TOP, Rule, objectives_of
     from simcore.sweeping.space import VALUE_NAMES
 
@@ -409,7 +409,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def _parse_seconds(text: str | None) -> float | None:
-    """The seconds of `90s`, `2m`, `1.5h`."""
+    """Returns the seconds of `90s`, `2m`, `1.5h`."""
     if text is None:
         return None
     figure = text.strip().rstrip("smhin")
@@ -432,7 +432,7 @@ def _parse_shard(text: str | None) -> Shard:
 
 
 def _build_evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
-    """What runs the points of the input. Raises as opening it does."""
+    """Returns what runs the points of the input. Raises as opening it does."""
     from simcore.sweeping.evaluating import build_evaluator
     from tui.commands.opened import open_from_arguments
 
@@ -462,7 +462,9 @@ def _interrupt(signal_number: int, frame: object) -> NoReturn:
 
 
 class _ProgressLine:
-    """On standard error how far a sweep is: on a terminal over itself, else a line now and then."""
+    """The progress of a sweep on standard error: on a terminal a line that is overwritten, else a line now
+    and then.
+    """
 
     def __init__(self, progress: SweepProgress, prunes: bool) -> None:
         from tui.sweep.sweep_result import Pace
@@ -474,7 +476,7 @@ class _ProgressLine:
         self._shows = sys.stderr is not None and sys.stderr.isatty()
 
     def update(self, outcome: Outcome) -> None:
-        """Says it, if it is time to."""
+        """Shows the progress, if the interval has passed."""
         now = time.monotonic()
         if not self._has_shown_count and self._progress.candidates is not None:
             self._has_shown_count = True
@@ -496,6 +498,6 @@ class _ProgressLine:
             print(f"wltui: {words}", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Nothing of it stays."""
+        """Erases the line."""
         if self._shows:
             print(f"\r{' ' * 78}\r", end="", file=sys.stderr, flush=True)

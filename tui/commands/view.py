@@ -47,7 +47,7 @@ _EXAMPLES = (
         "a model on a layout: its step, and does it fit",
     ),
 )
-# Each has its own --help.
+# Each of these has its own --help.
 _COMMANDS = (
     ("wltui report FILE", "the same as a page of text; --json for programs"),
     ('wltui compare FILE --with "--schedule zb-h1"', "two runs: what changes and why"),
@@ -64,7 +64,7 @@ _COMMANDS = (
 
 
 def _open_session(path: str, run_input: RunInput, options: OpeningOptions) -> Session:
-    """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
+    """Returns the session over a workload, simulated, or over a measured run, replayed if requested."""
     from simcore.runs import open_run
     from tui.session import Session
 
@@ -75,7 +75,9 @@ def _open_session(path: str, run_input: RunInput, options: OpeningOptions) -> Se
 
 
 def _open_with_second(run_input: RunInput, arguments: argparse.Namespace) -> Session:
-    """The session, with the run of `--against` beside it. given: the path with the parameters."""
+    """Returns the session, with the run of `--against` as the second one. run_input: the path with the
+    parameters.
+    """
     path, parameters = run_input.opened, run_input.parameters
     if arguments.against is None:
         return _open_session(
@@ -90,14 +92,14 @@ def _open_with_second(run_input: RunInput, arguments: argparse.Namespace) -> Ses
         path, select_parameters(RunInput(first_input, parameters), other), opening_options(arguments, True)
     )
     against = open_run(select_parameters(RunInput(other, parameters), first_input))
-    # What cannot be compared is a line on the terminal, not a screen without a comparison.
+    # Runs that cannot be compared are a line on the terminal, not a screen without a comparison.
     Comparison(against, session.current)
     session.against = against
     return session
 
 
 def _print_comparison(run_input: RunInput, arguments: argparse.Namespace) -> None:
-    """The page of `wltui compare`, where there is no terminal."""
+    """Prints the page of `wltui compare`, where there is no terminal."""
     from simcore.comparison import Comparison
     from simcore.render.report.comparison import comparison_page
     from simcore.runs import open_run
@@ -112,7 +114,7 @@ def _print_comparison(run_input: RunInput, arguments: argparse.Namespace) -> Non
 
 
 def build_parser() -> Parser:
-    """The words that `wltui` takes without a command."""
+    """Returns the parser of `wltui` without a command."""
     parser = Parser(prog="wltui", description=_DESCRIPTION, commands=_COMMANDS, examples=_EXAMPLES)
     parser.add_argument(
         "file",
@@ -153,7 +155,7 @@ def build_parser() -> Parser:
 
 
 def main(words: list[str]) -> int:
-    """Open the screen on a workload file. Exit status 0; errors raise."""
+    """Opens the screen on a workload file. Exit status 0; errors raise."""
     parser = build_parser()
     arguments, unparsed = parser.parse_known_args(words)
     if arguments.version:
@@ -190,7 +192,7 @@ def main(words: list[str]) -> int:
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
         )
     check_open_files("the screen")
-    # The file first: an error in it is a line on the terminal, not on a screen that goes away.
+    # The file first: an error in it is a line on the terminal, not on a screen that closes at once.
     session = _open_with_second(RunInput(path, parameters), arguments)
 
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
@@ -198,7 +200,7 @@ def main(words: list[str]) -> int:
 
 
 def _show_results(path: str, arguments: argparse.Namespace) -> int:
-    """A file of results: on screen 7; without a terminal, its page."""
+    """Shows a file of results on screen 7; without a terminal, prints its page."""
     from tui.commands.sweep import print_results, read_results
 
     for option, is_given in (("--against", arguments.against is not None),
@@ -219,7 +221,7 @@ def _show_results(path: str, arguments: argparse.Namespace) -> int:
     try:
         session = Session(open_fastest(shown_sweep, path))
     except (InputError, UsageError) as error:
-        # The table without its timelines is worth more than none.
+        # The table without its timelines is better than nothing.
         print_results(path)
         print(f"wltui: {error}; so this is its page, not its screen", file=sys.stderr)
         return INPUT_HAS_ERRORS
@@ -241,26 +243,26 @@ def _show_results(path: str, arguments: argparse.Namespace) -> int:
 
 
 def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> SessionFile | None:
-    """The session of what is open, restored."""
+    """Returns the keeper of what is open, with its session restored."""
     from tui.state.keeper import open_keeper
 
     return open_keeper(path, session.opened.setup.stamp or "", session, states_parameters(arguments))
 
 
 def _begin_snapshot() -> None:
-    # Nothing is to be tidied yet, and Python swallows a KeyboardInterrupt that meets it in a callback.
+    # There is nothing to clean up yet, and Python swallows a KeyboardInterrupt in a callback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     check_open_files("--snapshot", FILES_OF_SNAPSHOT)
-    # Textual looks at it when it is imported: a picture does not depend on who takes it.
+    # Textual reads it when it is imported: a picture must not depend on the terminal.
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
 
 
 def _print_snapshot(run_input: RunInput, arguments: argparse.Namespace) -> None:
-    """Print the screen as it is after the keys of `--snapshot`."""
+    """Prints the screen as it is after the keys of `--snapshot`."""
     _begin_snapshot()
     from tui.snapshot import parse_keys, parse_size
 
-    # What they cannot be is said before anything is opened.
+    # Invalid keys are reported before anything is opened.
     parse_keys(arguments.snapshot)
     if arguments.size:
         parse_size(arguments.size)
@@ -286,7 +288,7 @@ def _print_screen(
 
 
 def _first_screen(arguments: argparse.Namespace) -> str | None:
-    """The screen to begin with. Raises `UsageError` for one that there is not."""
+    """Returns the screen to begin with. Raises `UsageError` for an unknown one."""
     if arguments.screen is not None and arguments.screen not in SCREENS:
         raise UsageError(
             f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(SCREENS)}"
@@ -300,7 +302,7 @@ _NAME = "002_gpt_1024npu.txt"
 
 
 def example_path() -> str:
-    """The example's path: inside the installed package, or `fixtures/` of a checkout."""
+    """Returns the example's path: inside the installed package, or `fixtures/` of a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "example" / _NAME
     return str(installed if installed.exists() else package.parent / "fixtures" / _NAME)

@@ -1,1 +1,1 @@
-"""tui is the screen of wltui, and its command line. Importing it imports neither Textual nor simcore."""
+"""The screen of wltui, and its command line. Importing it imports neither Textual nor simcore."""

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 TRIES_ELSEWHERE = "t tries a change where they are listed, on 1 and 4: the marked or first one"
-# Where the last row says how to get to the other run, once there is one: among what fits on 80 columns.
+# The position of the hint to the other run, once there is one: among those that fit on 80 columns.
 _OTHER_RUN_AT = 3
-# The third key takes away what is said of a restored session.
+# The message about a restored session stays for this many keys.
 _KEYS_OF_NOTICE = 2
 
 
@@ -48,7 +48,7 @@ class Heading(FrameView):
         return heading(app.session, app.screen_name, width)
 
     async def on_click(self, event: Click) -> None:
-        """A click on a tab opens its screen."""
+        """Opens the screen of a clicked tab."""
         app = self.app
         assert isinstance(app, WltuiApp)
         name = tab_at(app.session, app.screen_name, event.x, self.size.width) if event.y == 1 else None
@@ -66,7 +66,7 @@ class Footer(FrameView):
         assert isinstance(app, WltuiApp)
         tour = None if app.tour is None or app.tour.is_over else app.tour
         if app.status_text:
-            # What a key of the tour had to say hides no step of it.
+            # The message of a key of the tour hides no step of it.
             step = tour.step_words(width - len(app.status_text) - 2, *app.tour_state) if tour else []
             # A key is named once.
             message = app.status_text.partition(f";{step[0][0]}")[0] if step else app.status_text
@@ -81,7 +81,7 @@ class WltuiApp(RunsHost):
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
     ENABLE_COMMAND_PALETTE = False
-    # Dragging marks out a range; the terminal's own selection is there with Shift.
+    # Dragging sets a range; the terminal's own selection is there with Shift.
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -108,7 +108,7 @@ class WltuiApp(RunsHost):
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
         Binding("q", "quit", "quit", show=False, id="app.quit"),
-        # Over the keys of a prompt or the help, too.
+        # Also over the keys of a prompt or the help.
         Binding("ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit-everywhere", priority=True),
         Binding("ctrl+l", "redraw", "draw the screen anew", show=False, id="app.redraw", priority=True),
     ]  # fmt: skip
@@ -123,8 +123,8 @@ class WltuiApp(RunsHost):
         keeper: SessionFile | None = None,
         tour: Tour | None = None,
     ) -> None:
-        # The terminal's own colours: a login node's theme is the user's choice, not ours.
-        # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
+        # The terminal's own colours: the theme of a login node is the user's choice. ansi_color is read
+        # before the theme is known, and decides what NO_COLOR does.
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self.animation_level = "none"
@@ -137,10 +137,11 @@ class WltuiApp(RunsHost):
         self.tour = tour
         self.keeping = SessionKeeping(self, keeper)
         self.status_text = self._notice = self.keeping.notice
-        # Keys that leave what was said there: of a restored session the figures are not the file's own.
+        # The message about a restored session outlasts some keys: its figures are not those of the file as it
+        # is.
         self._unread_keys = _KEYS_OF_NOTICE if self.status_text else 0
         self._last_counted_key: Key | None = None
-        # The screen that a place in the timeline was opened from, until another one is opened.
+        # The screen from which an interval of the timeline was opened, until another screen is opened.
         self.came_from = ""
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
@@ -180,22 +181,22 @@ class WltuiApp(RunsHost):
         return view
 
     def on_mount(self) -> None:
-        # The run as opened stays: what is there is not looked through again each time garbage is collected,
+        # The run as opened stays in memory: without this the garbage collector would traverse it each time,
         # which took 50 ms of a key now and then with a million spans.
         gc.freeze()
         self.current_view.focus()
         self.keeping.begin(self.runs)
-        # Looked up where it would be kept: most sessions have no sweep.
+        # A look into the cache, which creates nothing: most sessions have no sweep.
         if is_cached(self, "sweeping"):
             self.sweeping.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
-        """Back from Ctrl+Z: the terminal has shown something else."""
+        """Redraws after Ctrl+Z: the terminal has shown something else."""
         self.action_redraw()
 
     def action_redraw(self) -> None:
-        """Draw everything anew and send all of it, whatever the terminal shows."""
+        """Draws everything anew and sends all of it, whatever the terminal shows."""
         self.send_all_again()
         for screen in self.screen_stack:
             for view in screen.query(FrameView):
@@ -203,7 +204,7 @@ class WltuiApp(RunsHost):
             screen.refresh()
 
     async def action_open(self, name: str) -> None:
-        """Show a screen; it is made when it is first opened and found later as it was left."""
+        """Shows a screen; it is made when it is first opened, and keeps its state."""
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
             return
         self.came_from = ""
@@ -219,11 +220,11 @@ class WltuiApp(RunsHost):
         # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
         self.screen.set_focus(self.current_view)
         for row in (self.query_one(Heading), self.query_one(Footer)):
-            # Now: Textual lays the screen out at once, and what comes later is another picture.
+            # At once: Textual lays the screen out now, and later changes are another picture.
             row.redraw_now()
 
     async def go_to(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
-        """Show a place in the timeline: a rank class or a stream of it, from start_ns to end_ns."""
+        """Shows an interval in the timeline: a track or a stream of it, from start_ns to end_ns."""
         from tui.timeline.view import TimelineView
 
         here = self.screen_name
@@ -234,31 +235,31 @@ class WltuiApp(RunsHost):
         view.go_to(track_id, start_ns, end_ns, stream)
 
     def on_key(self, event: Key) -> None:
-        """Keys typed ahead of a prompt or the palette belong to it, not to what is under it."""
+        """Gives keys typed ahead of a prompt or the palette to it, not to what is under it."""
         if isinstance(self.screen, FieldScreen) and self.screen.typed_ahead(event):
             event.stop()
             event.prevent_default()
 
     def redraw_chrome(self) -> None:
-        """The rows around the screen say something else."""
+        """Redraws the rows around the screen."""
         self.query_one(Heading).redraw()
         self.query_one(Footer).redraw()
 
     def action_help(self) -> None:
-        """All keys of the open screen."""
+        """Shows all keys of the open screen."""
         from tui.help import HelpScreen
 
         self.push_screen(HelpScreen(self.current_view, self.BINDINGS, self.keymap))
 
     def action_commands(self) -> None:
-        """All actions, found by typing: those of the open screen and of everywhere first."""
+        """Opens the palette with all actions: those of the open screen and of the app first."""
         from tui.palette import Palette
         from tui.search_index import SearchIndex
 
         self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap, SearchIndex(self)), self.do)
 
     async def do(self, action: KeyAction | None) -> None:
-        """Do an action as its key would: of its screen, opened first, where it has it, else of the app."""
+        """Does an action as its key would: of its screen, opened first, if that has it, else of the app."""
         if action is None:
             return
         if action.act is not None:
@@ -275,7 +276,7 @@ class WltuiApp(RunsHost):
         await self.run_action(action.call, default_namespace=view if here else self)
 
     def hints(self) -> tuple[tuple[str, str], ...]:
-        """What the last row says of the keys of the open screen, as the keymap has them."""
+        """Returns the hints of the last row for the keys of the open screen, as the keymap has them."""
         hints = list(self.current_view.hints)
         if self.runs.has_other and not self.current_view.has_key("x"):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
@@ -283,51 +284,51 @@ class WltuiApp(RunsHost):
             hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
         if not self.keymap:
             return tuple(hints)
-        # Imported here: most users keep the keys.
+        # Imported here: most users keep the default keys.
         from tui.keys.actions import rename_hint_keys
 
         bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
         return tuple((rename_hint_keys(keys, bindings, self.keymap), words) for keys, words in hints)
 
     def show_everywhere(self, run: Run) -> None:
-        """Another run on all screens."""
+        """Shows another run on all screens."""
         for view in self._views.values():
             view.show(run)
         self.changed()
 
     def compare_again(self) -> None:
-        """The runs that screen 6 compares may be others than before."""
+        """Updates screen 6 when the runs that it compares may have changed."""
         if "compare" in self._views:
             self._views["compare"].show(self.session.current)
 
     def redraw_current(self) -> None:
-        """Something that the open screen shows has changed."""
+        """Redraws the open screen."""
         self.current_view.redraw()
 
     def redraw_sweep(self) -> None:
-        """Points of the sweep have come."""
+        """Shows new points of the sweep."""
         view = self._views.get("sweep")
         if view is not None:
             view.show(self.session.current)
 
     def redraw_hints(self) -> None:
-        """The keys of the open screen are others than before."""
+        """Redraws the hints of the open screen."""
         self.query_one(Footer).redraw()
 
     def action_keep(self) -> None:
-        """Keep the run on the screen, to come back to and to compare with."""
+        """Keeps the run on the screen, to come back to and to compare with."""
         self.runs.keep()
 
     def action_other_run(self) -> None:
-        """Show the run that was shown before, and with the same key this one again."""
+        """Shows the run that was shown before, and with the same key this one again."""
         self.runs.show_other()
 
     def action_runs(self) -> None:
-        """The history of runs."""
+        """Opens the history of runs."""
         self.runs.open_history()
 
     async def action_edit(self) -> None:
-        """Screen 5, at the field of the what-if that is marked on the open screen."""
+        """Opens screen 5, at the field of the what-if that is marked on the open screen."""
         from tui.panels_view import PanelsView
         from tui.parameters.view import ParametersView
 
@@ -338,11 +339,11 @@ class WltuiApp(RunsHost):
             self.current_view.go_to_knob(selected)
 
     def action_try_elsewhere(self) -> None:
-        """Say where a change can be tried."""
+        """Says where a change can be tried."""
         self.say(TRIES_ELSEWHERE)
 
     def action_export(self) -> None:
-        """Ask for a file, and write the run or the screen to it."""
+        """Asks for a file, and writes the run or the screen to it."""
         if self._exporting is None:
             from tui.exporting import Exporting
 
@@ -350,7 +351,7 @@ class WltuiApp(RunsHost):
         self._exporting.ask()
 
     def action_copy_command(self) -> None:
-        """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
+        """Copies the command line that reproduces the run to the clipboard of the terminal, and shows it."""
         from tui.reproducing import CommandLine, build_command_line, command_panel
 
         own = self.current_view.command
@@ -361,17 +362,17 @@ class WltuiApp(RunsHost):
         if len(message) < self.size.width:
             self.say(message)
         else:
-            # Where a terminal does not take it, this is the only copy: whole, over several rows.
+            # Where a terminal ignores it, this is the only copy: complete, over several rows.
             self.push_screen(command_panel(copied, self.current_view.glyphs))
 
     def say(self, message: str) -> None:
-        """A line at the bottom until a key does something."""
+        """Shows a line at the bottom until a key does something."""
         self.status_text = message
         self._unread_keys = 0
         self.query_one(Footer).redraw()
 
     async def on_event(self, event: Event) -> None:
-        """Before a key does its work, what was said about the one before is over."""
+        """Clears the message of the previous key before a key does its work."""
         self.keeping.on_event(event)
         # Esc belongs to an open panel first.
         closes = len(self.screen_stack) > 1 and isinstance(event, Key) and event.key == "escape"
@@ -379,7 +380,7 @@ class WltuiApp(RunsHost):
         if pressed and self.tour is not None and self.tour.press(pressed, *self.tour_state):
             self.query_one(Footer).redraw()
             if pressed == "escape":
-                # `Esc ends it` says no more: it leaves no screen as well.
+                # `Esc ends it` is meant literally: it leaves no screen as well.
                 event.stop()
                 return
         # A key that no widget stops comes here a second time.
@@ -398,16 +399,18 @@ class WltuiApp(RunsHost):
 
     @property
     def tour_state(self) -> tuple[str, int]:
-        """Where the tour is: the open screen, and how many runs there are to go back to."""
+        """The position of the tour: the open screen, and how many runs there are to go back to."""
         return self.screen_name, len(self.session.runs)
 
     def _acts(self, event: Key) -> bool:
-        """Whether a key does something here: one that does nothing leaves what was said to be read."""
+        """Returns whether a key does something here: one that does nothing leaves the message to be read."""
         return self.focused is not self.current_view or event.key in self.screen.active_bindings
 
     def _fatal_error(self) -> None:
-        """End on a mistake of the program, with the calls that led to it. Textual prints their values, too:
-        of seed 002 that took more than 20 s, in which no key worked, and text of the file is among them.
+        """Ends on an error of the program, with its traceback.
+
+        Textual would print the values of all variables, too: with a run of 1,024 ranks that takes more than
+        20 s, in which no key works, and text of the file is among them.
         """
         # Imported here: it happens once, if at all.
         from traceback import format_exc
@@ -422,7 +425,7 @@ class WltuiApp(RunsHost):
         self._close_messages_no_wait()
 
     def changed(self) -> None:
-        """The run that is shown, or what is known of the next one, has changed."""
+        """Updates the screen when the shown run, or the state of the next one, has changed."""
         self.current_view.redraw()
         self.redraw_chrome()
         # A panel over the screen may list runs.

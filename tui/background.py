@@ -1,4 +1,4 @@
-"""What a screen needs and takes long to find: found once in a worker, with progress."""
+"""Results that a screen needs and that take long: computed once in a worker, with progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simcore.workload import Workload
     from tui.host import Host
 
-# Progress is worth a picture this often, s.
+# Seconds between drawings of the progress.
 _PROGRESS_INTERVAL_S = 0.2
 
 Progress = Callable[[int, int], None]
@@ -24,7 +24,9 @@ IsCancelled = Callable[[], bool]
 
 
 class CancelWatch:
-    """Whether a worker is cancelled, as a simulation asks it. `tell` gets the seconds since, now and then."""
+    """Says a simulation whether its worker is cancelled. It calls `tell` with the seconds since the start,
+    now and then.
+    """
 
     def __init__(self, tell: Callable[[float], None]) -> None:
         self._worker = get_current_worker()
@@ -40,9 +42,9 @@ class CancelWatch:
 
 
 class Background:
-    """One kind of finding, what-if tables or comparisons: of one subject at a time.
+    """Computes one kind of result, what-if tables or comparisons, of one subject at a time.
 
-    Asking for another subject cancels the finding that is under way.
+    A request for another subject cancels the running computation.
     """
 
     def __init__(self, app: Host, name: str) -> None:
@@ -55,28 +57,30 @@ class Background:
         self.finished = self.total = 0
 
     def request(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> Any:
-        """What `find` gives for a subject; None while it is looked for.
+        """Returns what `find` gives for a subject; None while it is computed.
 
-        The screens are drawn again when it is there. Subjects are told apart by identity.
+        The screens are drawn again when it is there. Subjects are compared by identity.
         """
         if self._subject is not subject:
             self._subject, self._outcome, self._is_found = subject, None, False
             self._then = None
             self.finished = self.total = 0
-            # Not before the picture that asks for it is on the terminal.
+            # Not before the picture that requests it is on the terminal.
             self._app.call_after_refresh(self._start, subject, find)
         return self._outcome if self._is_found else None
 
     def then(self, do: Callable[[Any], None]) -> None:
-        """Call `do` with what is looked for, once it is there; not where another subject comes first."""
+        """Calls `do` with the requested result, once it is there; not if another subject is
+        requested before.
+        """
         self._then = do
 
     def result_of(self, subject: object) -> Any:
-        """What was found of a subject; None where it was not: nothing is looked for."""
+        """Returns the result of a subject; None if there is none. It starts no computation."""
         return self._outcome if self._is_found and self._subject is subject else None
 
     def stop(self) -> None:
-        """Give up a finding that is under way; asked for again, it begins anew."""
+        """Stops a running computation; the next request starts it anew."""
         if not self._is_found and self._subject is not None:
             self._subject = None
             self._app.workers.cancel_group(self._app, self._name)
@@ -118,7 +122,7 @@ class Background:
     def _take(self, subject: object, outcome: Any) -> None:
         if self._subject is subject:
             self._outcome, self._is_found = outcome, True
-            # Those that are not open, too: one of them may have asked.
+            # Also those that are not open: one of them may have requested it.
             for view in self._app.views.values():
                 view.redraw()
             do, self._then = self._then, None
@@ -130,10 +134,12 @@ class RecoveredModels(Background):
     """What made the rows of AICB's files."""
 
     def recovered(self, run: Run) -> RecoveredModel | None:
-        """What made the rows of a run; None until it is found, and of rows that are not like AICB's."""
+        """Returns what made the rows of a run; None until it is known, and for rows that are not
+        like AICB's.
+        """
         if run.shape.simulated is None:
             return None
-        # Imported here: of other runs nothing is asked.
+        # Imported here: for other runs nothing is computed.
         from simcore.recovery.rescale import recover_cached
         from simcore.workload.traffic import is_like_aicb
 

@@ -15,38 +15,39 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.trace.findings import WhatIf
 
-# What `better10_ns` of what is no change is with.
+# The condition of `better10_ns` for rows that are no changes.
 LESS_TIME = "10 % less time"
 
 
 def describe_change(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool = False) -> str:
-    """A schedule is known by its name: the words of the flags would leave no room for the figures.
+    """Returns a change in words. A schedule is known by its name: the words of the flags would leave no room
+    for the figures.
 
-    with_time: of what is no change, also that it takes 10 % less time. dims: of the cluster, which are called
-    as screen 5 has them: `dim 1 bandwidth 50 -> 55.6 GB/s`.
+    with_time: for rows that are no changes, also that it takes 10 % less time. dims: of the cluster, which
+    are named as on screen 5: `dim 1 bandwidth 50 -> 55.6 GB/s`.
     """
     dimension = format_dimension_change(knob.name, dims)
     if dimension is not None:
         return f"{dimension[0]} {dimension[1]}"
-    # What stands behind the flags of a change, `(does not fit)`, is no kernel's arguments.
+    # The text behind the flags of a change, `(does not fit)`, is no kernel's arguments.
     name = knob.knob if knob.list == "change" else display_name(knob.knob)
     change = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
     if FOR_OVERLAP in knob.meaning and (flags_match := _BEFORE_FLAGS.fullmatch(change)):
-        # First was taken for what gains.
+        # Not in front: there the schedule would read as what gains.
         change = f"{flags_match[2]} under {flags_match[1]}{flags_match[3] or ''}"
     if knob.fixes:
-        # The first row is no gain: it is said to be something else.
+        # The first row is no gain: its prefix says that it is something else.
         return f"fix: {change}"
     return f"{change}, {LESS_TIME}" if with_time and knob.free_ns is not None else change
 
 
-# From how many micro-batches on a schedule gains what it can, in fewer letters.
+# The number of micro-batches from which on a schedule has its full gain, in fewer letters.
 _FULL_GAIN = re.compile(r"full gain from (\d+) micro-batches on, here (\d+)")
-# A schedule in front of the flags that it is there for.
+# A schedule in front of the flags that require it.
 _BEFORE_FLAGS = re.compile(r"([^ ,]+), (.*?)( \(.*)?")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
-# what as much work takes: that is said before it, and the step, which is left out last. Of "or twice the
-# batch" it was asked why what gains more comes second.
+# for equal work: that comes before it, and the step, which is dropped last. Without `(twice the batch` a
+# larger gain in the second row would look like an error of order.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
     "if the batch may double (microbatches {0}, {1}): same work in",
@@ -56,8 +57,8 @@ _TWICE_IN_SHORT = (
     "or 2x batch ({0} mb): same work in",
     "2x batch: same work in",
 )
-# What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
-# a flag keeps its name as long as it can, and then words of its name.
+# The notes on a change, and behind them its flags, in fewer letters where there is no room for them: a flag
+# keeps its name as long as possible, and then words of its name.
 _SHORT = {
     "embedding on stage 0, loss on the last": "embedding first, loss last",
     "stage-layout": "layout", "virtual-stages": "virtual",
@@ -66,25 +67,27 @@ _SHORT = {
 }  # fmt: skip
 
 
-# What a bracket begins with that no meaning says.
+# Beginnings of brackets whose content is not in the meaning.
 _KEPT_BRACKETS = ("does not fit", "fits", "full gain", "drops", "gathers")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
-    """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
+    """Returns `describe_change` in `room` cells: without what its meaning or the unit says before it is
+    truncated.
+    """
     change = describe_change(knob, dims, with_time)
     step = duration(knob.better10_ns)
     forms = [_TWICE.sub(form.format(r"\1", step), change) for form in _TWICE_IN_SHORT]
     change = next((form for form in forms if len(form) <= room), forms[-1])
     if len(change) > room:
-        # All of it or nothing: two rows beside each other do not say one thing in two ways.
+        # All of it or nothing: two neighbouring rows must not say one thing in two ways.
         short = _FULL_GAIN.sub(r"full gain: \1+ mb, here \2", change)
         change = short if len(short) <= room else _FULL_GAIN.sub(r"full gain: \1+ mb", change)
     if len(change) > room:
-        # How much the first one needs stands over the rows.
+        # The need of the first row stands over the rows.
         change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)
     for flag, word in _SHORT.items():
-        # What tells one change from another stands at its end.
+        # Changes differ at their ends.
         change = change.replace(flag, word) if len(change) > room else change
     if len(change) > room and " -> " in change:
         change = change.replace(" bandwidth ", " ").replace(" latency ", " ")
@@ -95,8 +98,8 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
 
 
 def flags_in(sides: Sequence[str], room: int) -> list[str]:
-    """The flags of runs beside each other in `room` cells each, all shortened alike: a schedule is known by
-    its name, and then as in `change_name`. What still is too long is left for the screen to cut.
+    """Returns the flags of runs side by side in `room` cells each, all shortened in the same way: a schedule
+    is known by its name, and then as in `change_name`. The screen truncates what is still too long.
     """
     forms = [list(sides), [side.replace("--schedule ", "") for side in sides]]
     for flag, word in _SHORT.items():
@@ -104,14 +107,14 @@ def flags_in(sides: Sequence[str], room: int) -> list[str]:
     return next((form for form in forms if max(map(len, form)) <= room), forms[-1])
 
 
-# The schedule of now in the reason why a change needs as much memory; and this in few words.
+# The current schedule in the reason why a change needs as much memory; and this in few words.
 _BY_NOW = re.compile(r"with (.+?), too, ")
 BOTH_HOLD = "both hold all micro-batches"
 
 
 def describe_memory(who: str, knob: WhatIf, now: int | None, room: int) -> str:
-    """`the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
-    a change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
+    """Returns `the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs
+    with a change, and what it needs now, bytes. who: the name of the change. "" where that is unknown.
     """
     if knob.memory_bytes is None or now is None:
         return ""
@@ -121,39 +124,38 @@ def describe_memory(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     why = next(clauses, "").removeprefix(NO_MORE_MEMORY)
     schedule_match = _BY_NOW.match(why)
     now_by = schedule_match[1] if schedule_match else "now"
-    # It may hold of this change alone: who it is stays.
+    # It may hold only for this change: its name stays.
     brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
     forms: tuple[str, ...]
     forms = (f"{who} needs about {needed} GB, {now_text}", f"{who} needs ~{needed} GB, {now_text}",
              f"{brief} needs ~{needed} GB, {now_text}", f"{brief}: memory ~{needed} GB, {now_text}",
              f"{brief}: ~{needed} GB, {now_text}", f"{least}: ~{needed} GB, {now_text}")  # fmt: skip
     if why:
-        # Nobody expects as much as now of interleaved stages. In fewer words, `as now, all 16 held`, it was
-        # taken for one thing more to be held against the row, and without any it was doubted; `16 mb` beside
-        # GB would be bytes.
+        # Interleaved stages are expected to need more: `as now` needs its reason. Shorter forms such as `as
+        # now, all 16 held` read as a disadvantage; `16 mb` next to GB would read as bytes.
         forms = (
             *(f"{form}: {why}" for form in forms),
-            # Of both it was asked which these are.
+            # `both` alone is ambiguous: the form names the schedules.
             *(f"{form} ({BOTH_HOLD})".replace("as now", f"as {now_by}") for form in forms),
             *forms,
         )
     return next((words for words in forms if len(words) <= room), "")
 
 
-# In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).
+# Replaces both figures of a change whose effect cannot be known (`WhatIf.unknown`).
 UNKNOWN = "unknown"
 
 
-# Cells of a share without what it is of.
+# Cells of a share without its unit.
 SHARE_CELLS = 9
 
 
 def name_and_share(
     was: int, knob: WhatIf, dims: Sequence[Dimension], size: int, with_time: bool = False
 ) -> tuple[str, str, str]:
-    """A change in words, in `size` cells and one behind them, some of which its share takes where it is in
-    words, too; and what it does to the step time, with its role, as `change_share` has both; of more
-    micro-batches to as much work.
+    """Returns a change in words, in `size` cells and one behind them, some of which its share takes where it
+    is in words, too; and its effect on the step time, with its role, as `change_share` returns both; with
+    more micro-batches for equal work.
     """
     if not knob.fixes:
         return (f"{change_name(knob, dims, size, with_time):<{size + 1}}", *change_share(was, knob.gain_ns))
@@ -163,7 +165,7 @@ def name_and_share(
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:
-    """A change of the step time in per cent of it, in 9 cells, and its role."""
+    """Returns a change of the step time in per cent of it, in 9 cells, and its role."""
     if was == now or not was:
         return f"{'=':>{SHARE_CELLS}}", "dim"
     return f"{change_percent(was, now, '%'):>{SHARE_CELLS}}", "worse" if now > was else "better"

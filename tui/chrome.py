@@ -12,15 +12,15 @@ from tui.screens import SCREENS
 from tui.session import Session, notes_of
 
 _WIDE = 100
-# Cells of a file's name at least, and where the layout has no room otherwise.
+# The least cells of a file's name, and where the layout has no room otherwise.
 _LEAST_NAME, _SHORTEST_NAME = 12, 9
 _DEGREE = re.compile(r"\b([a-z]+) (\d+)\b")
 
 
 def heading(session: Session, screen: str, width: int) -> list[Line]:
-    """Two rows: file, ranks, schedule, cluster; then the screens, the step time, the notes."""
+    """Returns two rows: file, ranks, schedule, cluster; then the screens, the step time, the notes."""
     path = session.current.path
-    # A directory may be given with a slash behind it.
+    # A directory may be given with a slash at its end.
     name = cells(os.path.basename(path.rstrip(os.sep)) or path, 40)
     notes = len(notes_of(session))
     notes_words = plural(notes, "note")
@@ -36,12 +36,12 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         least = sum(len(remove_each(fact)) + 3 for fact in facts[: changed + 1])
         least += min(len(name), _LEAST_NAME)
         if least > width - 9 and changed == len(session.changed_facts(True)) < len(facts):
-            # `1024: tp 8 dp 8 pp 16` rather than nothing of the layout.
+            # `1024: tp 8 dp 8 pp 16` is better than nothing of the layout.
             facts[changed : changed + 1] = session.facts(False)[len(session.changed_facts(False)) :][:1]
         run_text = session.run_words()
         if session.current is not session.opened:
             if run_text not in text_of([second]):
-                # Nobody takes the step for that of the file as it is.
+                # So the step is not taken for that of the file as it is.
                 facts.insert(max(changed, 1) + 1, run_text)
             other = session.against_words()
             if other and f" vs {other}" not in text_of([second]):
@@ -51,9 +51,9 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         name, fact_line = _name_and_facts(name, facts, width - 9, facts[:2])
         row: Line = [(" wltui  ", "accent"), (name, "bright"), *fact_line]
         return [fitted(row, width), second]
-    # A cell on the left, and three before the step, three before the notes, one behind them. What was changed
-    # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone,
-    # then without blanks (`tp8 dp8 pp16`) and behind a shorter name; to which run that is goes last.
+    # One cell on the left, three before the step, three before the notes, one behind them. The changed facts
+    # and the layout stay, first without the number of ranks, then with the difference only in per cent, then
+    # without blanks (`tp8 dp8 pp16`) and with a shorter name; which run the difference is to is dropped last.
     plain, cuts = (lambda facts: facts, _degrees), _LEAST_NAME
     whole, alone = facts[: changed + 1], facts[:changed]
     forms = [(whole, short, True, form, cuts) for short in (False, True) for form in plain]
@@ -75,13 +75,15 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
 
 
 def _degrees(first: list[str]) -> list[str]:
-    """`tp 8 dp 8 pp 16` of `1024: tp 8 dp 8 pp 16`; what has no number in front stays as it is."""
+    """Returns `tp 8 dp 8 pp 16` of `1024: tp 8 dp 8 pp 16`; facts without a number in front stay as
+    they are.
+    """
     parts = [(fact, *fact.partition(": ")) for fact in first]
     return [words if count.isdigit() and words else fact for fact, count, _, words in parts]
 
 
 def _compact(first: list[str]) -> list[str]:
-    """`tp8 dp8 pp16` of the layout, the last of the facts; the others stay."""
+    """Returns `tp8 dp8 pp16` of the layout, the last of the facts; the others stay."""
     *changed, layout = _degrees(first)
     return [*changed, _DEGREE.sub(r"\1\2", layout)]
 
@@ -89,14 +91,15 @@ def _compact(first: list[str]) -> list[str]:
 def _find_wide_row(
     session: Session, screen: str, note: Line, width: int, with_model: bool = True
 ) -> Line | None:
-    """The second row with the step time behind the screens; None where the screens would be cut for it.
+    """Returns the second row with the step time behind the screens; None where the screens would be truncated
+    for it.
 
     with_model: whether it says that the step is another model's.
     """
     run = session.run_words()
-    # What tells the least goes first when there is no room for all: titles, the number of the run, then the
-    # words of the notes, which their screen has too. The difference is short rather than that the step time
-    # leaves its place.
+    # The least informative is dropped first when there is no room for all: titles, the number of the run,
+    # then the words of the notes, which their screen has too. The difference is shortened before the step
+    # time is moved.
     forms = [(True, " ", run, False, True), (False, " ", run, False, True), (True, " ", "", False, True)]
     forms += [(False, gap, "", short, True) for short in (False, True) for gap in (" ", "")]
     forms += [(False, gap, "", True, False) for gap in (" ", "")]
@@ -116,8 +119,8 @@ def _find_wide_row(
 
 
 def _tabs(screen: str, whole: bool, gap: str = " ") -> Line:
-    """The screens with their keys, the open one in brackets; `whole` titles or short ones. gap: between two,
-    beside the cell that a bracket takes.
+    """Returns the screens with their keys, the open one in brackets; `whole` titles or short ones. gap:
+    between two, besides the cell that a bracket takes.
     """
     tabs: Line = [(" ", "")]
     for name in SCREENS:
@@ -133,7 +136,7 @@ def _tabs(screen: str, whole: bool, gap: str = " ") -> Line:
 
 
 def tab_at(session: Session, screen: str, column: int, width: int) -> str | None:
-    """The screen whose tab is at a column of the second row."""
+    """Returns the screen whose tab is at a column of the second row."""
     text = text_of(heading(session, screen, width)[1:])
     for name in SCREENS:
         entry = SCREENS[name]
@@ -151,8 +154,9 @@ def _shorten(name: str, room: int) -> str:
 def _name_and_facts(
     name: str, facts: list[str], room: int, first: list[str], least: int = _LEAST_NAME
 ) -> tuple[str, Line]:
-    """A file's name and the facts behind it: these have their room before it, but for its first letters, and
-    what no fact takes is the name's again. first: those that are worth cutting it for. least: cells of it.
+    """Returns a file's name and the facts behind it. The facts have their room first, except for the first
+    letters of the name; the name gets what they leave. first: those for which the name is truncated. least:
+    cells of the name.
     """
     short_name = _shorten(name, max(room - sum(len(fact) + 3 for fact in first), least))
     line = _fitting_facts(facts, room - len(short_name))
@@ -160,7 +164,7 @@ def _name_and_facts(
 
 
 def _fitting_facts(facts: list[str], room: int) -> Line:
-    """As many whole facts as there is room for: half a word tells nothing."""
+    """Returns as many complete facts as there is room for: half a word says nothing."""
     line: Line = []
     for fact in facts:
         room -= len(fact) + 3
@@ -171,20 +175,21 @@ def _fitting_facts(facts: list[str], room: int) -> Line:
 
 
 def _step_line(session: Session, short: bool = False, with_model: bool = True, against: bool = True) -> Line:
-    """The step time, never off the screen; after a change also the difference to what it was.
+    """Returns the step time, which is always on the screen; after a change also the difference to the
+    previous one.
 
-    short: the difference as a share alone. with_model: whether it says that it is another model's. against:
+    short: the difference only as a share. with_model: whether it says that it is another model's. against:
     whether it says to which of several runs the difference is.
     """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
         is_other = session.current.model.other_model != session.opened.model.other_model
-        # Of measured runs and execution traces no rows are made.
+        # Measured runs and execution traces have no rows.
         anew = bool(session.current.model.rescaled) and not session.opened.model.rescaled
         alone = short or is_other or anew
         other_run = session.against_words() if against else ""
         difference_line = run_difference(session.opened.shape, session.current.shape, alone, other_run)
-        # Of another model it is neither a gain nor a loss: it is the step of something else.
+        # With another model it is neither a gain nor a loss: it is the step of something else.
         share = text_of([difference_line])
         other = share if not with_model else "other model" if short else f"{share}, other model"
         line += [("  ", ""), *([(other, "warn")] if is_other else difference_line)]
@@ -198,9 +203,9 @@ def _step_line(session: Session, short: bool = False, with_model: bool = True, a
 
 
 def difference(was: int, now: int, short: bool = False) -> Line:
-    """The difference between two step times, with its sign and as a share of the old one.
+    """Returns the difference between two step times, with its sign and as a share of the old one.
 
-    short: the share alone, where there is one.
+    short: only the share, where there is one.
     """
     if was == now:
         return [("no change", "dim")]
@@ -212,8 +217,9 @@ def difference(was: int, now: int, short: bool = False) -> Line:
 
 
 def run_difference(was: SteppedRun, now: SteppedRun, short: bool = False, against: str = "") -> Line:
-    """The difference between the steps of two runs; by their work where that decides which is faster. short:
-    as `difference`. against: which run the first one is, "" where nobody could take another one for it.
+    """Returns the difference between the steps of two runs; by their work where that decides which is faster.
+
+    short: as in `difference`. against: which run the first one is, "" where there is only one that it can be.
     """
     behind: Line = [(f" vs {against}", "dim")] if against else []
     by_work = compare_by_work(was, now)
@@ -234,7 +240,7 @@ def _role(was: int, now: int) -> str:
 
 
 def footer(hints: tuple[tuple[str, str], ...], width: int) -> Line:
-    """The last row: keys that do something here and now, as many as fit; help and quit always."""
+    """Returns the last row: keys that do something here and now, as many as fit; help and quit always."""
     always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]
     room = width - sum(len(text) for text, _ in always)
     line: Line = []

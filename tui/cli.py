@@ -1,10 +1,10 @@
-"""The command line: finds the command, runs it, and turns what goes wrong into one line.
+"""The command line: finds the command, runs it, and turns errors into one line.
 
 Nothing is imported before it is needed: `--help` and `report` must not pay for the screen.
 """
 
-# An interrupt says nothing from `main` on, and is a traceback before it: so nothing is loaded here, not
-# even `__future__` (hence the quotes). These two are there already.
+# An interrupt is silent from `main` on, and a traceback before it: so nothing is loaded here, not even
+# `__future__` (hence the quotes). These two modules are loaded already.
 import os
 import sys
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TextIO
 
-# Command -> module with `main(arguments) -> exit status` and `build_parser()`, its words (for the
-# completion and the man page). Anything else is a file to look at.
+# Command -> module with `main(arguments) -> exit status` and `build_parser()`, its words (for the completion
+# and the man page). Any other first word is a file to open.
 COMMANDS = {
     "report": "tui.commands.report",
     "check": "tui.commands.check",
@@ -34,11 +34,11 @@ SUCCESS, INPUT_HAS_ERRORS, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run `wltui` with these words. Exit status: 0 done, 1 input has errors, 2 wrong usage."""
+    """Runs `wltui` with these words. Exit status: 0 success, 1 input has errors, 2 wrong usage."""
     try:
         return _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
-        # Here, around everything: modules are loaded for most of the time before a command runs.
+        # Here, around everything: before a command runs, most of the time is spent loading modules.
         return INTERRUPTED
 
 
@@ -46,7 +46,7 @@ def _main(words: list[str]) -> int:
     import gc
     from importlib import import_module
 
-    # A run is many objects that live to its end: looked through every 700 new ones they cost 9 ms of 300.
+    # A run is many objects that live to its end: collecting after every 700 new ones costs 9 ms of 300.
     gc.set_threshold(50_000, 20, 20)
     if words[:1] == ["--version"]:
         return guarded(print_version, words)
@@ -59,12 +59,14 @@ def _main(words: list[str]) -> int:
 
 
 def _is_no_file(word: str) -> bool:
-    """Whether a first word can only be meant for a command: neither there, nor a flag, nor like a file."""
+    """Returns whether a first word can only be meant as a command: no existing file, no flag, and not like a
+    file.
+    """
     return word.replace("-", "").isalnum() and word[:1] != "-" and not os.path.lexists(word)
 
 
 def _is_model(word: str) -> bool:
-    """Whether a word is the name of a model."""
+    """Returns whether a word is the name of a model."""
     from simcore.model.opening import named_model
 
     return named_model(word) is not None
@@ -81,7 +83,7 @@ def _refuse(words: list[str]) -> int:
 
 
 def print_version(words: list[str]) -> int:
-    """Print name and version."""
+    """Prints name and version."""
     from simcore import __version__
 
     print(f"wltui {__version__}")
@@ -89,23 +91,23 @@ def print_version(words: list[str]) -> int:
 
 
 def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
-    """Run a command; an error the user can mend is a message on stderr, never a traceback."""
+    """Runs a command; an error that the user can correct is a message on stderr, never a traceback."""
     from simcore.diagnostics import InputError, UsageError
 
     if sys.stderr is None:
-        # It was closed. `print` would take standard output in its place, and a file its number.
+        # It was closed. `print` would use standard output instead, and a file could get its descriptor.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
     if sys.stdout is None:
         _complain("wltui: standard output is closed")
         return INPUT_HAS_ERRORS
     if hasattr(sys.stdout, "reconfigure"):
-        # A name from a file may have characters that the terminal's encoding has not.
+        # A name from a file may have characters that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             status = command(words)
         except SystemExit as leaving:
-            # argparse leaves after --help; what it printed must still be flushed below.
+            # argparse exits after --help; its output must still be flushed below.
             status = int(leaving.code or SUCCESS)
         sys.stdout.flush()
     except InputError as error:
@@ -128,7 +130,7 @@ def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
 
 
 def _complain(text: str) -> None:
-    """A message on standard error, if that can be written."""
+    """Writes a message on standard error, if that can be written."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -136,7 +138,9 @@ def _complain(text: str) -> None:
 
 
 def _forget(stream: "TextIO") -> None:
-    """The reader has gone or the disk is full: exit must not flush into it once more."""
+    """Redirects a stream whose reader has gone or whose disk is full: exit must not flush into it
+    once more.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

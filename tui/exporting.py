@@ -24,10 +24,10 @@ WRITE_OVER = "write over it? yes or no"
 
 
 class FileQuestion:
-    """The prompts of writing a file. write: gets the path and whether a file there is to be replaced, and
-    returns what is to be said of it, "" for nothing; it raises `UsageError` and `InputError`.
+    """The prompts of writing a file.
 
-    refuse: gets the line that says why a path cannot be written.
+    write: gets the path and whether an existing file is to be replaced, and returns the message, "" for none;
+    it raises `UsageError` and `InputError`. refuse: gets the line that says why a path cannot be written.
     """
 
     def __init__(self, app: Host, write: Callable[[str, bool], str], refuse: Callable[[str], None]) -> None:
@@ -36,7 +36,7 @@ class FileQuestion:
         self._refuse = refuse
 
     def ask(self, question: str, path: str, form: str = "") -> None:
-        """Ask for the path; `path` is offered. form: what there is to say of how it is written."""
+        """Asks for the path; `path` is offered. form: how the file is written."""
         from tui.prompt import Prompt
 
         self._app.push_screen(Prompt(question, path, form=form), self._check_path)
@@ -75,21 +75,21 @@ class FileQuestion:
                 self._app.say(message)
 
 
-# What a name ends in -> the format; a picture of the screen has none.
+# The ending of a name -> the format; a picture of the screen has none.
 _FORMATS = {".html": "html", ".json": "chrome", ".json.gz": "chrome", ".csv": "csv", ".csv.gz": "csv"}
 _PICTURE = ".svg"
 _NAMES = ".html to hand on, .json.gz for Perfetto, .csv, .svg of this screen"
 
 
 class Exporting:
-    """Of the run that is shown, as it is: changed, replayed, or as opened."""
+    """Exports the run that is shown, as it is: changed, replayed, or as opened."""
 
     def __init__(self, app: Host) -> None:
         self._app = app
         self._path = os.path.basename(os.path.normpath(app.session.opened.path)).split(".")[0] + ".json.gz"
 
     def ask(self) -> None:
-        """Ask for the name of the file; what it ends in says what is written."""
+        """Asks for the name of the file; its ending says what is written."""
         FileQuestion(self._app, self._begin, self._app.say).ask("export to", self._path, _NAMES)
 
     def _begin(self, path: str, force: bool) -> str:
@@ -99,7 +99,7 @@ class Exporting:
             raise UsageError(f"a name that ends in {names} or {_PICTURE} is expected: {cells(path, 80)}")
         self._path = path
         if ending == _PICTURE:
-            # Behind the prompt, which is still there.
+            # After the prompt, which is still there, has closed.
             self._app.call_after_refresh(self._save_picture, path, force)
             return ""
         name = _FORMATS[ending]
@@ -146,27 +146,27 @@ class Exporting:
         current = self._app.session.current
         if name != "html":
             return Request(current.setup.source, current.parameters)
-        # A page made of the screen that compares has both of its runs.
+        # A page made on the compare screen has both of its runs.
         a, b = self._app.current_view.compared_runs or (None, current)
         return Request(b.setup.source, b.parameters, run=b, against=a)
 
 
-# The picture is to be seen without a network: the fonts at hand do.
+# The picture must work without a network: local fonts are enough.
 _FONT_FACES = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def as_svg(app: App[None]) -> str:
-    """The screen in colours; it names no address."""
+    """Returns the screen in colours as SVG; it names no address."""
     return _FONT_FACES.sub("", app.export_screenshot(title="wltui"))
 
 
 def as_text(app: App[None]) -> str:
-    """The rows of the screen, blanks at their ends left out."""
+    """Returns the rows of the screen without trailing blanks."""
     width, height = app.size
     console = Console(
         width=width, height=height, file=io.StringIO(), force_terminal=True, record=True, color_system=None
     )
-    # As `export_screenshot` does it, which has SVG alone: what lies under a prompt is seen, too.
+    # As in `export_screenshot`, which can only write SVG: what lies under a prompt is visible, too.
     picture = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     console.print(picture)
     rows = console.export_text().split("\n")[:height]

@@ -1,4 +1,4 @@
-"""A frame: lines of (text, role) pairs, one cell a character. What a screen is before colours."""
+"""A frame: lines of (text, role) pairs, one cell a character; a screen before its colours."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from simcore.kernel_names import display_name
 from simcore.records import Struct
 from simcore.units import keep_units_unbroken
 
-# A piece of a line: text and the role of its style (see tui.frame_view).
+# A part of a line: text and the role of its style (see tui.frame_view).
 StyledText = tuple[str, str]
 Line = list[StyledText]
 
 
 class Glyphs(Struct, frozen=True):
-    """One set of drawing characters. fills: by category of the drawing code."""
+    """One set of drawing characters."""
 
     fills: dict[str, str]
+    """By category of the drawing code."""
     busy: str
     partly: str
     vertical: str
@@ -54,32 +55,35 @@ ASCII = Glyphs(
 )  # fmt: skip
 
 
-# Cells by their height in eighths, and from which on one is no trace or bubble but a kind of work.
+# Cells by their height in eighths, and the height from which on one is a kind of work, and no trace or
+# bubble.
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
 _LEAST_GROWN = 4
 
-# Past the scripts that end here (Latin, Greek, Cyrillic) terminals differ in how wide a
-# character is, and some run from right to left.
+# Past the scripts that end here (Latin, Greek, Cyrillic) terminals differ in the width of a character, and
+# some scripts run from right to left.
 _LAST_PLAIN = 0x52F
 
 
 def cells(text: str, limit: int = 200) -> str:
-    """Text of a file as at most `limit` characters of one cell each: escaped, others as `?`."""
+    """Returns text of a file as at most `limit` characters of one cell each: escaped, others as `?`."""
     return in_cells(printable_within(text, limit))
 
 
 def in_cells(safe: str) -> str:
-    """Printable text with `?` for each character that does not fill one cell."""
+    """Returns printable text with `?` for each character that does not fill one cell."""
     return safe if safe.isascii() else "".join(char if _is_one_cell(char) else "?" for char in safe)
 
 
 def name_cut(name: str, limit: int) -> str:
-    """An operation's name as it is shown, in at most `limit` cells."""
+    """Returns an operation's name as it is shown, in at most `limit` cells."""
     return middle_cut(display_name(name), limit)
 
 
 def middle_cut(text: str, limit: int) -> str:
-    """Text of a file as `cells`, cut in its middle where it is too long: its end tells as much."""
+    """Returns text of a file as `cells` does, truncated in its middle where it is too long: its end matters
+    as much.
+    """
     safe = cells(text, 4 * max(limit, 200))
     if len(safe) <= limit:
         return safe
@@ -92,7 +96,9 @@ _LEAST_HEAD = 3
 
 
 def cut_distinct(names: Iterable[str], limit: int) -> dict[str, str]:
-    """Names of operations as `name_cut` has them; those that would look alike begin where they differ."""
+    """Returns names of operations as `name_cut` does; those that would become equal begin where
+    they differ.
+    """
     text_by_name = {name: name_cut(name, limit) for name in dict.fromkeys(names)}
     names_by_text: dict[str, list[str]] = {}
     for name, text in text_by_name.items():
@@ -104,8 +110,8 @@ def cut_distinct(names: Iterable[str], limit: int) -> dict[str, str]:
 
 
 def _cut_from_difference(names: list[str], limit: int) -> dict[str, str]:
-    """Names, several, in at most `limit` cells: as much of their beginnings as there is room for, then from
-    their first difference on, back to where its word begins.
+    """Returns several names in at most `limit` cells: as much of their beginnings as there is room for, then
+    from their first difference on, back to where its word begins.
     """
     texts = {name: cells(display_name(name), 4 * max(limit, 200)) for name in names}
     # The least and the greatest differ first where any two do.
@@ -122,7 +128,7 @@ def _cut_from_difference(names: list[str], limit: int) -> dict[str, str]:
 
 
 def end_cut(text: str, limit: int) -> str:
-    """Text of one cell each as at most `limit` characters, cut with dots at its end."""
+    """Returns text of one cell each as at most `limit` characters, truncated with dots at its end."""
     return text if len(text) <= limit else f"{text[: max(limit - 3, 0)]}..."[: max(limit, 0)]
 
 
@@ -131,28 +137,30 @@ def _is_one_cell(char: str) -> bool:
 
 
 def as_ascii(lines: Iterable[Line]) -> list[Line]:
-    """Lines in ASCII alone, for a terminal that has no more: `?` for every other character."""
+    """Returns lines in ASCII only, for a terminal without Unicode: `?` for every other character."""
     return [[(text.encode("ascii", "replace").decode(), role) for text, role in line] for line in lines]
 
 
 def width_of(line: Line) -> int:
-    """Cells that a line fills."""
+    """Returns the cells that a line fills."""
     return sum(len(text) for text, _ in line)
 
 
 def fitted(line: Line, width: int) -> Line:
-    """`line` cut or padded to exactly `width` cells, neighbours of equal role joined."""
+    """Returns `line` truncated or padded to exactly `width` cells, neighbours of equal role merged."""
     return _fit(line, width)[0]
 
 
 def shortened(line: Line, width: int) -> Line:
-    """`line` as `fitted`; where more than blanks is cut it ends with dots: half a figure reads as another."""
+    """Returns `line` as `fitted` does; where more than blanks is truncated it ends with dots: half a figure
+    reads as another.
+    """
     whole, is_cut = _fit(line, width)
     return [*fitted(whole, max(width - 3, 0)), ("..."[:width], "dim")] if is_cut else whole
 
 
 def _fit(line: Line, width: int) -> tuple[Line, bool]:
-    """`line` in `width` cells, and whether more than blanks was cut."""
+    """Returns `line` in `width` cells, and whether more than blanks was truncated."""
     merged: Line = []
     left, is_cut = width, False
     for text, role in line:
@@ -176,13 +184,13 @@ def _fit(line: Line, width: int) -> tuple[Line, bool]:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """Two parts at the two ends of a line; where both do not fit, the left one is cut."""
+    """Returns two parts at the two ends of a line; where both do not fit, the left one is truncated."""
     room = max(width - width_of(right) - 1, 0)
     return fitted([*shortened(left, room), (" ", ""), *right], width)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Text in lines of at most `width` cells; figures stay whole."""
+    """Returns text in lines of at most `width` cells; figures are not broken."""
     unbroken_text = keep_units_unbroken(text)
     return [
         part.replace("\u00a0", " ")
@@ -192,7 +200,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def shorter_sentences(text: str, least: int) -> Iterator[str]:
-    """What is said up to a full stop or a colon, the longest first, of more than `least` characters: never
+    """Yields the text up to a full stop or a colon, the longest first, of more than `least` characters: never
     half a clause, nor a bracket that stays open.
     """
     for end in range(len(text) - 2, least, -1):
@@ -202,7 +210,7 @@ def shorter_sentences(text: str, least: int) -> Iterator[str]:
 
 
 def rule(title: str, width: int, glyphs: Glyphs) -> Line:
-    """A horizontal line with a title near its left end."""
+    """Returns a horizontal line with a title near its left end."""
     return fitted(
         [
             (glyphs.horizontal * 2, "dim"),
@@ -214,8 +222,8 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
 
 
 def scrolled(top: int, count: int, rows: int, cursor: int, also_visible: int | None = None) -> int:
-    """The first of `count` lines to show where there is room for `rows`: that of the picture before, moved as
-    little as brings the cursor into view, and `beside` with it where there is room for both.
+    """Returns the first of `count` lines to show where there is room for `rows`: the previous one, moved as
+    little as brings the cursor into view, and `also_visible` with it where there is room for both.
     """
     top = max(0, min(top, count - rows))
     for line in (cursor if also_visible is None else also_visible, cursor):
@@ -224,22 +232,25 @@ def scrolled(top: int, count: int, rows: int, cursor: int, also_visible: int | N
 
 
 def page_of(lines: list[Line], top: int, rows: int, more: Callable[[int], Line]) -> tuple[int, list[Line]]:
-    """(first line, lines) from `top` on, as far as there are any. more: the last row, of so many below."""
+    """Returns (first line, lines) from `top` on, as many as there are. more: the last row, given how many are
+    below.
+    """
     top = max(0, min(top, len(lines) - rows))
     below = len(lines) - top - rows
     return top, [*lines[top:][: rows - 1], more(below + 1)] if below > 0 else lines[top:]
 
 
 def rows_around(row: int, count: int, rows: int) -> range:
-    """Which of `count` rows are shown where there is room for `rows`: those around the cursor's."""
+    """Returns which of `count` rows are shown where there is room for `rows`: those around the cursor's."""
     first = min(max(row - rows // 2, 0), max(count - rows, 0))
     return range(first, min(first + rows, count))
 
 
 def row_of(line: Line, row: int, rows: int, crowded: bool) -> Line:
-    """The cells of a lane or bar in row `row` from below of `rows`: what has a height grows as often.
+    """Returns the cells of a lane or bar in row `row` from below of `rows`: cells with a height are scaled to
+    all rows.
 
-    crowded: whether low cells are a share, which grows too, and no trace or bubble, which does not.
+    crowded: whether low cells are a share, which is scaled too, and no trace or bubble, which is not.
     """
     least = 0 if crowded else _LEAST_GROWN
     table = {}
@@ -250,11 +261,13 @@ def row_of(line: Line, row: int, rows: int, crowded: bool) -> Line:
 
 
 def largest(weights: Sequence[tuple[int, ...]], rows: int) -> list[int]:
-    """Which rows are shown where there is room for `rows`: those of the largest weights, in their order."""
+    """Returns which rows are shown where there is room for `rows`: those of the largest weights, in their
+    order.
+    """
     by_weight = sorted(range(len(weights)), key=lambda index: weights[index], reverse=True)
     return sorted(by_weight[: max(rows, 0)])
 
 
 def text_of(frame: Iterable[Line]) -> str:
-    """The characters of a frame, a line a row."""
+    """Returns the characters of a frame, a line a row."""
     return "\n".join("".join(text for text, _ in line) for line in frame)

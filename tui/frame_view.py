@@ -1,4 +1,5 @@
-"""A widget that shows a frame and sends the terminal only the lines that changed; and what every screen is.
+"""A widget that shows a frame and sends the terminal only the lines that changed; and the base of all
+screens.
 
 Roles of text become styles: chosen in 256 colour indices first, then 16; without colour the glyph says it.
 """
@@ -46,8 +47,8 @@ _ROLES_16 = {
 
 
 class Styles(dict[str, Style]):
-    """Style of each role. `A on B` (the colour of A before that of B) and `A reversed` are made when
-    first asked for.
+    """The style of each role. `A on B` (the colour of A before that of B) and `A reversed` are made on
+    demand.
     """
 
     def __missing__(self, role: str) -> Style:
@@ -63,7 +64,7 @@ class Styles(dict[str, Style]):
 
 
 def styles(color_system: str | None) -> Styles:
-    """The style of each role on a terminal with this colour system.
+    """Returns the style of each role on a terminal with this colour system.
 
     color_system: as rich names it: truecolor, 256, standard (16 colours), None for no colour.
     """
@@ -74,10 +75,10 @@ def styles(color_system: str | None) -> Styles:
 
 
 class FrameView(Widget, can_focus=False):
-    """Base of all views: a subclass gives `frame`, keys call `redraw` when something changed.
+    """Base of all views: a subclass defines `frame`, keys call `redraw` when something changed.
 
-    A refresh of the whole widget would send every cell again; Textual keeps no cells to
-    compare with. So the frame is compared line by line, and equal lines are left alone.
+    A refresh of the whole widget would send every cell again; Textual keeps no cells to compare with. So the
+    frame is compared line by line, and equal lines are left alone.
     """
 
     DEFAULT_CSS = """
@@ -93,11 +94,11 @@ class FrameView(Widget, can_focus=False):
 
     @property
     def colour(self) -> bool:
-        """Whether the terminal shows colours; without, glyphs alone tell kinds apart."""
+        """Whether the terminal shows colours; without them only glyphs tell kinds apart."""
         return not self.app.no_color and self.app.console.color_system is not None
 
     def frame(self, width: int, height: int) -> list[Line]:
-        """The lines to show, at most `height` of them. Nothing else than `frame` draws."""
+        """Returns the lines to show, at most `height` of them. Only `frame` draws."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -109,19 +110,19 @@ class FrameView(Widget, can_focus=False):
             self.redraw_all()
 
     def redraw_all(self) -> None:
-        """Draw the frame anew and refresh every line, whatever was there."""
+        """Draws the frame anew and refreshes every line, whatever was there."""
         self._lines = []
         self._is_stale = False
         self.refresh()
 
     def redraw(self) -> None:
-        """Draw the frame anew and refresh the lines that differ, once for all keys that wait already."""
+        """Draws the frame anew and refreshes the lines that differ, once for all keys that are queued."""
         if not self._lines or not self.display:
             # Nothing is on the terminal; the frame is made when Textual asks for its lines.
             self.redraw_all()
         elif not self._is_stale:
             self._is_stale = True
-            # Behind the keys that the app has in its queue.
+            # After the keys in the app's queue.
             self.app.call_later(self._redraw_stale)
 
     def _redraw_stale(self) -> None:
@@ -129,7 +130,7 @@ class FrameView(Widget, can_focus=False):
             self.redraw_now()
 
     def redraw_now(self) -> None:
-        """As `redraw`, at once: for what must be in one picture with something else."""
+        """Redraws at once: for what must be in one picture with something else."""
         self._is_stale = False
         before, self._lines = self._lines, self._composed()
         width, height = self.size
@@ -159,12 +160,13 @@ class ScreenState(Protocol):
     """A screen's part of a session, as the session file keeps it."""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """Returns the values as JSON takes them."""
 
 
 class ScreenView(FrameView, can_focus=True):
-    """One screen. `hints`: what the last row says of its keys, most useful first.
-    `mouse`: what the help says of the mouse."""
+    """One screen. `hints` are the texts of the last row for its keys, most useful first, `mouse` those of the
+    help for the mouse.
+    """
 
     # On a screen without changes to try the key says where they are.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "app.try_elsewhere", show=False)]
@@ -177,29 +179,29 @@ class ScreenView(FrameView, can_focus=True):
         self.session = session
 
     def has_key(self, key: str) -> bool:
-        """Whether a key does something of the screen's own."""
+        """Returns whether a key does something of the screen's own."""
         return any(
             isinstance(key_binding, Binding) and key in key_binding.key.split(",")
             for key_binding in self.BINDINGS
         )
 
     def show_hints(self, hints: tuple[tuple[str, str], ...]) -> None:
-        """The last row says these of the keys, if it does not yet."""
+        """Shows these hints in the last row, if it has others."""
         if hints != self.hints:
             self.hints = hints
             for footer in self.app.query("Footer").results(FrameView):
                 footer.redraw()
 
     def saved(self) -> ScreenState | None:
-        """What the session file keeps of this screen, None for nothing."""
+        """Returns what the session file keeps of this screen, None for nothing."""
         return None
 
     def restore(self, state: ScreenState, keeps_positions: bool) -> None:
-        """Show what was kept. places: whether places in time mean the same as then."""
+        """Restores what was saved. keeps_positions: whether positions in time still mean the same."""
 
     @property
     def compared_runs(self) -> tuple[Run, Run] | None:
-        """The runs that this screen has beside each other, A and B; None of a screen of one run."""
+        """The runs that this screen compares, A and B; None of a screen of one run."""
         return None
 
     @property
@@ -208,14 +210,16 @@ class ScreenView(FrameView, can_focus=True):
         return None
 
     def leads_to(self, name: str) -> bool:
-        """Whether this screen opens another one by itself, as with what is marked here; it does then."""
+        """Returns whether this screen opens another one by itself, for instance with its marks; if so, it
+        does.
+        """
         return False
 
     def show(self, results: Run) -> None:
-        """Another run is there to be shown."""
+        """Shows another run."""
         self.redraw()
 
 
 def binding(keys: str, action: str, words: str, id: str) -> Binding:
-    """A key of a screen: `id` names it in a keymap, `words` explain it in the help."""
+    """Returns a key of a screen: `id` names it in a keymap, `words` explain it in the help."""
     return Binding(keys, action, words, show=False, id=id)

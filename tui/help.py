@@ -13,7 +13,7 @@ from tui.keys.actions import KeyAction, Keymap, list_actions
 from tui.panel import Panel
 
 FIRST = "The keys to begin with"
-# By screen the names of its first eight actions, or as many as it has.
+# By screen the names of its first actions, at most eight.
 _FIRST = {
     "summary": ("next-panel", "down", "right", "go", "try", "beside", "words"),
     "timeline": ("zoom-in", "zoom-out", "pan-left", "pan-right", "fold", "details", "search", "cause"),
@@ -24,7 +24,7 @@ _FIRST = {
     "sweep": ("go", "try", "mark", "shown", "sort", "filter", "type", "leave"),
     "notes": ("down", "up", "line", "filter", "leave"),
 }
-# By title the names of the actions; what is in none of them comes last.
+# By title the names of the actions; those in no group come last.
 _GROUPS = {
     "Move": (
         "down", "up", "left", "right", "page-down", "page-up", "first", "last", "cursor-left", "cursor-right",
@@ -56,7 +56,9 @@ _REST = "More"
 
 
 def group_actions(screen: str, key_actions: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
-    """(title, actions) of each group of a screen's actions that has any; every action is in one of them."""
+    """Returns (title, actions) of each group of a screen's actions that has any; every action is in one of
+    them.
+    """
     first = [action for name in _FIRST.get(screen, ()) for action in key_actions if _name(action) == name]
     left = [action for action in key_actions if action not in first]
     groups = [(FIRST, first)]
@@ -71,10 +73,10 @@ def _name(action: KeyAction) -> str:
     return action.id.partition(".")[2]
 
 
-# Where the words begin, behind the keys; and from how many cells on there are two columns.
+# The column where the words begin, behind the keys; and the cells from which on there are two columns.
 _WORDS_AT = 22
 _TWO_COLUMNS = 140
-# What the accounts of a rank's time mean: docs/semantics.md has the rules.
+# The accounts of a rank's time: docs/semantics.md has the rules.
 _ACCOUNTS = (
     ("compute", "forward, backward (input, weight gradients), optimizer"),
     ("exposed", "communication for which compute stands still"),
@@ -88,7 +90,7 @@ _Block = list[tuple[str, str]]
 class HelpScreen(Panel):
     """Covers the screen with its keys; Esc, Enter, `?` or `q` go back."""
 
-    # A screen's rules hold for its own name alone.
+    # CSS rules of a screen hold only for its own name.
     CSS = "HelpScreen { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "dismiss(None)", "back")]
 
@@ -99,7 +101,7 @@ class HelpScreen(Panel):
         ]
         if view.mouse:
             blocks.append(("Mouse", list(view.mouse)))
-        # What leads from screen to screen comes behind the first keys of this one.
+        # The keys from screen to screen come behind the first keys of this one.
         index = 1 if blocks and blocks[0][0] == FIRST else 0
         blocks.insert(index, ("Everywhere", list(map(_pair, always))))
         blocks.append(("Where time goes", list(_ACCOUNTS)))
@@ -120,7 +122,9 @@ class HelpScreen(Panel):
 
 
 def _in_columns(blocks: list[list[Line]], columns: int, cells: int) -> list[Line]:
-    """Blocks of lines below each other, in one column or in two of which the left is no shorter."""
+    """Returns blocks of lines one below the other, in one column or in two of which the left is no
+    shorter.
+    """
     if columns == 1:
         return [line for block in blocks for line in block]
     total, left = sum(map(len, blocks)), 0
@@ -141,7 +145,7 @@ def _pair(action: KeyAction) -> tuple[str, str]:
 
 
 def _explained(what: str, words: str, width: int) -> list[Line]:
-    """What it is, and in words as many lines as they need."""
+    """Returns a key, and its words in as many lines as they need."""
     first, *more = wrapped(words, width - _WORDS_AT)
     rest: list[Line] = [[(" " * _WORDS_AT, ""), (line, "")] for line in more]
     return [[(f"  {what:<{_WORDS_AT - 2}}", "key"), (first, "")], *rest]

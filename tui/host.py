@@ -1,4 +1,4 @@
-"""The app as its screens ask it, and what works behind them: what is said, shown and open."""
+"""The app as its screens and its background tasks see it: messages, runs and screens."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from tui.terminal.display import CellApp
 
 
 class Host(CellApp):
-    """session: the runs. screen_name: the screen that is open. said: the last row, until the next key.
-    came_from: the screen that a place in the timeline was opened from, until another one is opened.
-    """
+    """The interface of the app."""
 
     session: Session
+    """The runs."""
     ascii_only: bool
     screen_name: str
+    """The screen that is open."""
     status_text: str
+    """The message in the last row, until the next key."""
     came_from: str
+    """The screen from which an interval of the timeline was opened, until another screen is opened."""
 
     @property
     def current_view(self) -> ScreenView:
@@ -31,41 +33,41 @@ class Host(CellApp):
         raise NotImplementedError
 
     def say(self, message: str) -> None:
-        """A line at the bottom until the next key."""
+        """Shows a line at the bottom until the next key."""
         raise NotImplementedError
 
     async def action_open(self, name: str) -> None:
-        """Show a screen; it is made when it is first opened and found later as it was left."""
+        """Shows a screen; it is made when it is first opened, and keeps its state."""
         raise NotImplementedError
 
     async def go_to(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
-        """Show a place in the timeline: a rank class or a stream of it, from start_ns to end_ns."""
+        """Shows an interval in the timeline: a track or a stream of it, from start_ns to end_ns."""
         raise NotImplementedError
 
     def redraw_current(self) -> None:
-        """Something that the open screen shows has changed."""
+        """Redraws the open screen."""
         raise NotImplementedError
 
     def redraw_sweep(self) -> None:
-        """Points of the sweep have come."""
+        """Shows new points of the sweep."""
         raise NotImplementedError
 
     def redraw_chrome(self) -> None:
-        """The rows around the screen say something else."""
+        """Redraws the rows around the screen."""
         raise NotImplementedError
 
     def redraw_hints(self) -> None:
-        """The keys of the open screen are others than before."""
+        """Redraws the hints of the open screen."""
         raise NotImplementedError
 
     def changed(self) -> None:
-        """The run that is shown, or what is known of the next one, has changed."""
+        """Updates the screen when the shown run, or the state of the next one, has changed."""
         raise NotImplementedError
 
     def show_everywhere(self, run: Run) -> None:
-        """Another run on all screens."""
+        """Shows another run on all screens."""
         raise NotImplementedError
 
     def compare_again(self) -> None:
-        """The runs that screen 6 compares may be others than before."""
+        """Updates screen 6 when the runs that it compares may have changed."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What a table on a screen is, whatever its rows are of: the interface that the keys of tables ask."""
+"""A table on a screen, whatever its rows are of: the interface that the keys of tables use."""
 
 from __future__ import annotations
 
@@ -9,103 +9,108 @@ from simcore.records import NamedTuple
 
 
 class ListColumn(NamedTuple):
-    """size: in cells. left: whether its texts stand at its left end. short: the heading where a screen has no
-    room for it. ends: whether what is too long is cut in its middle, as texts differ at their ends. of: what
-    its figures are of (`a rank`), said in the rule under the heading; "" where the heading says it.
-    """
+    """A column of a table."""
 
     heading: str
     size: int
+    """Its cells."""
     left: bool
+    """Whether its texts are left-aligned."""
     short: str = ""
+    """The heading where a screen has no room for the full one."""
     ends: bool = False
+    """Whether a long text is truncated in its middle, because texts differ at their ends."""
     of: str = ""
+    """What its figures are of (`a rank`), shown in the rule under the heading; "" where the heading
+    says it.
+    """
 
     @property
     def title(self) -> str:
-        """What stands over it."""
+        """Its heading as it is shown."""
         return self.short or self.heading
 
 
 class Listing(Protocol):
-    """Lines in an order, those that are left by a filter. A line is named by its place from the top.
-
-    key, descending: what it is sorted by, "" for the order it opens in. typed: the filter, "" without one.
-    """
+    """Lines in an order, those that a filter leaves. A line is given by its index from the top."""
 
     key: str
+    """What it is sorted by, "" for the order it opens in."""
     descending: bool
     typed: str
+    """The filter, "" without one."""
 
     @property
     def lines(self) -> Sequence[object]:
-        """The lines, each made when it is asked for."""
+        """The lines, each made on demand."""
 
     @property
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         """The key that a column sorts by, and whether its largest comes first; others do not sort."""
 
     def columns_for(self, width: int) -> list[ListColumn]:
-        """The columns that fit a screen of this width."""
+        """Returns the columns that fit a screen of this width."""
         ...
 
     def texts(self, line: int) -> dict[str, str]:
-        """The texts of a line, by heading."""
+        """Returns the texts of a line, by heading."""
         ...
 
     def count_text(self) -> str:
-        """How many rows there are."""
+        """Returns how many rows there are."""
         ...
 
     def left(self) -> str:
-        """How many of them the filter leaves."""
+        """Returns how many of them the filter leaves."""
         ...
 
     def order(self) -> tuple[str, str]:
-        """The order that it opens in: in words, and in fewer."""
+        """Returns the order that it opens in: in words, and in fewer."""
         ...
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
-        """What a heading means that does not say it."""
+        """Returns the meaning of headings that need one."""
         ...
 
     def sort(self, key: str, descending: bool) -> None:
-        """Another order; "" for the first one."""
+        """Sorts the lines by a key; "" for the first order."""
 
     def cannot_sort(self, heading: str) -> str:
-        """Why a column does not sort now, "" where it does."""
+        """Returns why a column does not sort now, "" where it does."""
         ...
 
     def filter(self, typed: str) -> None:
-        """Only what holds every word of `typed`."""
+        """Shows only lines that contain every word of `typed`."""
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
-        """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
+        """Returns the first line that contains every word of `typed`, from `line` on (1) or back (-1),
+        wrapping around.
+        """
         ...
 
     def inside(self, typed: str, line: int) -> str:
-        """Which row of the group of a line has what was typed, where the group's own words have not."""
+        """Returns which row of the group of a line matches, where the group's own words do not."""
         ...
 
     def no_match(self, typed: str) -> str:
-        """That no line has these words; without any, why there is no line at all."""
+        """Returns that no line has these words; without any, why there is no line at all."""
         ...
 
     def mark(self, line: int) -> Hashable:
-        """What a line is of, to be found again in another order or table of the run."""
+        """Returns a mark of what a line is of, to find it again in another order or table of the run."""
         ...
 
     def line_of(self, mark: Hashable) -> int:
-        """The line of that now, or what stands for it; 0 where it has none."""
+        """Returns the line of a mark now, or what stands for it; 0 where it has none."""
         ...
 
     def first_line(self, line: int) -> int:
-        """The line with the name of what a line is of."""
+        """Returns the line with the name of what a line is of."""
         ...
 
 
 def find_from(lines: Sequence[int], targets: Collection[int], line: int, direction: int) -> int | None:
-    """The first place in `lines` of one that is wanted, from `line` on (1) or back (-1), and round."""
+    """Returns the first index in `lines` of a target, from `line` on (1) or back (-1), wrapping around."""
     matching = [index for index, at in enumerate(lines) if at in targets]
     if direction < 0:
         matching.reverse()

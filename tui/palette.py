@@ -24,10 +24,10 @@ _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
 def rank_matches(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction]:
-    """The actions that hold what was typed, letters in order, the best first; all for nothing typed.
+    """Returns the actions that match what was typed, letters in order, the best first; all for an empty text.
 
-    Whole words come before beginnings of words, those before fragments, fragments before letters in order; of
-    equal ones those of the open screen, then of others, then things.
+    Complete words come before beginnings of words, those before fragments, fragments before letters in order;
+    of equal ones those of the open screen, then of others, then things.
     """
     if not typed.strip():
         return list(key_actions)
@@ -35,12 +35,14 @@ def rank_matches(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction
     matcher = Matcher(typed)
 
     def sort_key(action: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
-        """An id typed whole is meant; what ends the program is not hit by chance."""
+        """Returns the sort key: an id typed in full is meant; what ends the program is not matched
+        by chance.
+        """
         stray = action.id in _ENDS and not action.words.startswith(typed)
         closeness = nearness(action, typed)
         by_letters = 0 if closeness < FAR or matcher.match(action.words) else 1
         if action.id.startswith("screen.") and closeness <= BEGINS:
-            # Nothing is asked for as often.
+            # No other action is requested as often.
             closeness = WHOLE - 1
         origin_rank = 2 if is_thing(action) else bool(action.screen)
         return (
@@ -65,7 +67,9 @@ def _text(action: KeyAction) -> str:
 
 
 def list_other_screens(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
-    """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
+    """Returns the actions of the screens but `screen`, without those that `here`, its own ones, have in the
+    same words.
+    """
     others: list[KeyAction] = []
     own_names = {action.id for action in here} | {action.words for action in here}
     for name in SCREENS:
@@ -79,8 +83,10 @@ def list_other_screens(screen: str, here: Sequence[KeyAction], keymap: Keymap) -
 
 
 class ActionList(FrameView):
-    """The actions that match, one of them chosen. others: those of other screens, asked for when
-    something is typed: the screens are not imported before. things: what else there is for a text.
+    """The actions that match, one of them selected.
+
+    others: those of other screens, requested when something is typed: the screens are not imported before.
+    things: what else there is for a text.
     """
 
     DEFAULT_CSS = "ActionList { width: 1fr; height: auto; max-height: 20; }"
@@ -106,7 +112,7 @@ class ActionList(FrameView):
         return len(self._here) + 1
 
     def type(self, typed: str) -> None:
-        """Show what matches, the best chosen; nothing new leaves the choice alone."""
+        """Shows what matches, with the best selected; an unchanged text leaves the selection alone."""
         if typed == self._typed:
             return
         self._typed = typed
@@ -119,7 +125,7 @@ class ActionList(FrameView):
         self.redraw()
 
     def move(self, by: int) -> None:
-        """Choose another one."""
+        """Selects another one."""
         self.selected_index = max(0, min(self.selected_index + by, len(self.matching_actions) - 1))
         self.redraw()
 
@@ -132,7 +138,7 @@ class ActionList(FrameView):
             keys = "  ".join(action.keys)
             screen = SCREENS[action.screen] if action.screen else None
             where = f"  on {screen.key} {screen.title}" if screen else ""
-            # Which screen it opens is said whole; the id is left out where it does not fit.
+            # The screen that it opens is shown in full; the id is left out where it does not fit.
             words = end_cut(action.words, width - _KEYS_WIDTH - 2 - len(where))
             line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (words, role)]
             line.append((where, role or "dim"))
@@ -146,7 +152,7 @@ class ActionList(FrameView):
 
 
 class Palette(FieldScreen["KeyAction | None"]):
-    """Asks for an action; gives the one that is to be done, None if it is left."""
+    """Asks for an action; its result is the one to do, None if it is cancelled."""
 
     CSS = """
     Palette { align: left top; background: transparent; }
@@ -179,7 +185,7 @@ class Palette(FieldScreen["KeyAction | None"]):
         yield self._list
 
     def on_input_changed(self) -> None:
-        # Not the event's value: more may have been typed, and something chosen, since.
+        # Not the event's value: more may have been typed, and something selected, since.
         self._list.type(self._field.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -187,6 +193,6 @@ class Palette(FieldScreen["KeyAction | None"]):
         self.dismiss(actions_shown[self._list.selected_index] if actions_shown else None)
 
     def action_move(self, by: int) -> None:
-        # What was typed in the same burst is on its way.
+        # What was typed in the same burst is still queued.
         self._list.type(self._field.value)
         self._list.move(by)

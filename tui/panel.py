@@ -1,4 +1,4 @@
-"""What lies over the screen until it is answered, and a panel of lines over it, scrolled; Esc closes it."""
+"""Modal screens that are there until they are answered, and a panel of scrolled lines; Esc closes it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Modal(ModalScreen[ScreenResultType]):
-    """A screen over another that gives one answer and is gone."""
+    """A screen over another that gives one answer and closes."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Answer with `result`. A second Enter or Esc may come before the first is done with: it is nothing.
+        """Answers with `result`. A second Enter or Esc before the first is handled is ignored.
 
-        Textual would take the screen below away for it, and end with an error where there is none.
+        Textual would remove the screen below for it, and end with an error where there is none.
         """
         if self.app.screen is not self:
             return AwaitComplete()
@@ -32,8 +32,10 @@ class Modal(ModalScreen[ScreenResultType]):
 
 
 class ScrolledLines(FrameView):
-    """A title and as many lines as there are. make: lines for a width. keep: a line that stays in view.
-    more: what the last row says of so many lines below it.
+    """A title and as many lines as there are.
+
+    make: lines for a width. keep: a line that stays in view. more: the text of the last row for this many
+    lines below it.
     """
 
     DEFAULT_CSS = "ScrolledLines { width: 1fr; height: 1fr; }"
@@ -50,7 +52,7 @@ class ScrolledLines(FrameView):
         lines = [rule(self._title, width, self.glyphs), *self._make(width)]
         lines.append(rule(self._ending, width, self.glyphs))
         if self.keep is not None:
-            # The last row may be taken by how many are below; the title stands above the first line.
+            # The last row may hold how many lines are below; the title stands above the first line.
             self.top = min(max(self.top, self.keep + 3 - height), self.keep + (self.keep > 0))
         self.top, visible = page_of(
             lines, self.top, height, lambda below: rule(self.more(below), width, self.glyphs)
@@ -60,7 +62,7 @@ class ScrolledLines(FrameView):
 
 # Lines that a page down or up leaves on the screen: the last one, and the two rules.
 _KEPT_LINES = 3
-# The keys of the screens lead to them from a panel, too: it is closed.
+# The keys of the screens work in a panel, too: it is closed.
 TO_SCREENS = [
     Binding(
         "exclamation_mark" if screen_entry.key == "!" else screen_entry.key,
@@ -102,7 +104,7 @@ class Panel(Modal[Any]):
 
     def action_to_screen(self, name: str) -> None:
         self.dismiss(None)
-        # When the panel is gone: what a screen opens with is under nothing.
+        # After the panel is closed: a prompt that a screen opens with is on top.
         self.app.call_later(cast("Host", self.app).action_open, name)
 
     def action_scroll(self, by: int) -> None:
@@ -113,7 +115,7 @@ class Panel(Modal[Any]):
         self.action_scroll(direction * max(self._lines.size.height - _KEPT_LINES, 1))
 
     def action_page_or_back(self) -> None:
-        """A page down; with nothing below, back: a second Space was to close what the first opened."""
+        """Scrolls a page down; at the end it goes back, so that a second Space closes a short panel."""
         before = self._lines.top
         self.action_page(1)
         # The frame knows where the last page begins.
@@ -123,7 +125,7 @@ class Panel(Modal[Any]):
 
 
 class TryPanel(Panel):
-    """Lines that speak of a change, and the key that makes it; True where that was pressed."""
+    """Lines about a change, and the key that makes it; the result is True where that was pressed."""
 
     CSS = "TryPanel { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "dismiss(True)", "try it")]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Rows that both lists of the what-if table need: one of each, and the heading between them.
 BOTH_LISTS = 3
-# More lines than any words have.
+# More lines than any text has.
 _ANY = 1000
 # The heading.
 MATTERS = f"how much each thing matters: {LESS_TIME} on it"
@@ -30,21 +30,24 @@ WHAT_IF = "what-if"
 
 @dataclass(slots=True, kw_only=True)
 class PanelCursor:
-    """panels: those that are drawn, in the order of Tab. panel: the one with the focus. at: the cursor in
-    each: row and column. knobs: the what-if table, the best first; None while it is not there yet. left: by
-    run, the row of it that had the cursor when another run came.
-    """
+    """Panels over one run, with a cursor in each."""
 
     results: Run = field(kw_only=False)
     panels: tuple[str, ...]
+    """Those that are drawn, in the order of Tab."""
     panel: str
+    """The one with the focus."""
     cursors: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """(row, column) of the cursor in each."""
     knobs: Sequence[WhatIf] | None = None
+    """The what-if table, the best first; None while it is not there yet."""
     cursor_by_run: dict[tuple[str | None, RunInput], tuple[int, int]] = field(default_factory=dict)
+    """By run the cell that had the cursor in the what-if table when another run was shown."""
 
     def show(self, results: Run) -> None:
-        """Another run; the cursor stays where it is, as far as there is such a place. The what-if table has
-        other rows: who goes back finds the row that was tried, who goes on begins with the first.
+        """Shows another run; the cursor stays where it is, if that position exists. In the what-if table,
+        whose rows change, it returns to the tried row of a previous run, and begins at the first row of a new
+        one.
         """
         self.cursor_by_run[self.results.setup.label, self.results.setup] = self.cursor(WHAT_IF)
         self.cursors[WHAT_IF] = self.cursor_by_run.get((results.setup.label, results.setup), (0, 0))
@@ -55,53 +58,53 @@ class PanelCursor:
                 self.set_cursor(panel, *self.cursor(panel))
 
     def begin(self) -> None:
-        """What a model makes ready for a run."""
+        """Prepares what a model needs for a run."""
 
     def set_what_if(self, knobs: Sequence[WhatIf] | None) -> None:
-        """The what-if table of the run, once it is there."""
+        """Sets the what-if table of the run, once it is there."""
         self.knobs = knobs
         if knobs is not None:
             self.set_cursor(WHAT_IF, *self.cursor(WHAT_IF))
 
     def set_panels(self, panels: tuple[str, ...]) -> None:
-        """The panels that the screen has room for."""
+        """Sets the panels that the screen has room for."""
         self.panels = panels
         if self.panel not in panels:
             self.panel = panels[0]
 
     def next_panel(self, by: int) -> None:
-        """The focus to the next panel, or to the one before."""
+        """Moves the focus to the next panel, or to the one before."""
         self.panel = self.panels[(self.panels.index(self.panel) + by) % len(self.panels)]
 
     def cursor(self, panel: str) -> tuple[int, int]:
-        """(row, column) of the cursor in a panel."""
+        """Returns (row, column) of the cursor in a panel."""
         return self.cursors.get(panel, (0, 0))
 
     def row(self, panel: str) -> int:
-        """The row of the cursor in a panel."""
+        """Returns the row of the cursor in a panel."""
         return self.cursor(panel)[0]
 
     def move(self, rows: int, columns: int = 0) -> None:
-        """The cursor of the panel that has the focus."""
+        """Moves the cursor of the panel that has the focus."""
         row, column = self.cursor(self.panel)
         self.set_cursor(self.panel, row + rows, column + columns)
 
     def set_cursor(self, panel: str, row: int, column: int = 0) -> None:
-        """The cursor of a panel, as far as it has such a place."""
+        """Sets the cursor of a panel, clamped to its extent."""
         rows, columns = self.extent(panel)
         self.cursors[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
 
     def selected_change(self) -> WhatIf | None:
-        """The change under the cursor, where the what-if table has the focus."""
+        """Returns the change under the cursor, where the what-if table has the focus."""
         return self.knobs[self.row(WHAT_IF)] if self.panel == WHAT_IF and self.knobs else None
 
     def best(self) -> WhatIf | None:
-        """The change that gains most."""
+        """Returns the change that gains most."""
         return self.knobs[0] if self.knobs else None
 
     def describe_memory(self, room: int) -> str:
-        """What the change under the cursor, without one the first, needs of memory, in `room` cells; "" where
-        nobody knows, and of what fixes the file: that is to be made whatever it needs.
+        """Returns the memory that the change under the cursor, or else the first, needs, in `room` cells; ""
+        where that is unknown, and for a change that fixes the file, which is necessary whatever it needs.
         """
         selected = self.selected_change()
         if selected is None and self.fixes:
@@ -109,7 +112,7 @@ class PanelCursor:
         knob = selected or self.best()
         if knob is None or knob.memory_bytes is None:
             return ""
-        # Imported here: of traces nobody knows.
+        # Imported here: traces have no memory.
         from simcore.analysis.file_memory import peak_bytes
 
         who = "the first" if selected is None else "this one"
@@ -117,14 +120,14 @@ class PanelCursor:
 
     @property
     def fixes(self) -> int:
-        """How many of the changes fix the file: there are two where it does not tell which is right. The
-        first one stands before what gains, the other behind it.
+        """How many of the changes fix the file: two where the file does not say which is right. The first one
+        stands before the gains, the other behind them.
         """
         return sum(knob.fixes for knob in self.knobs or ())
 
     def advice_title(self, width: int) -> str:
-        """What stands over the changes, in a rule or a frame of `width` cells. Rows that fix the file are no
-        advice to a run: one that makes the step longer was looked at as such, under `What would help most`.
+        """Returns the title of the changes, in a rule or a frame of `width` cells. Rows that fix the file
+        have another title: `What would help most` over a row that makes the step longer would be wrong.
         """
         of_what = f"{self.base_words}, % of step"
         if not self.fixes:
@@ -135,13 +138,13 @@ class PanelCursor:
 
     @property
     def base_ns(self) -> int:
-        """The step time that the changes of the what-if table are held against, ns."""
+        """The step time that the changes of the what-if table are compared with, ns."""
         return self.results.figures.what_if_base_ns
 
     @property
     def base_words(self) -> str:
-        """Behind the title of the what-if table: the replay that it starts from, where that is not the run on
-        the screen. Nothing is replayed for it before the table is there.
+        """The end of the title of the what-if table: the replay that it starts from, where that is not the
+        run on the screen. Nothing is replayed for it before the table is there.
         """
         if not self.knobs or self.base_ns == self.results.step_time_ns:
             return ""
@@ -153,25 +156,25 @@ class PanelCursor:
         return self.results.network.dims
 
     def extent(self, panel: str) -> tuple[int, int]:
-        """(rows, columns) of a panel."""
+        """Returns (rows, columns) of a panel."""
         raise NotImplementedError
 
     def target(self) -> TrackInterval | None:
-        """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
+        """Returns where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         raise NotImplementedError
 
 
 HELPS_MOST = "What would help most"
 NO_TIME = "nothing takes any time"
-# Of two ways to fix a file, and last of one: the file does not tell which is right.
+# For two ways to fix a file, and last for one: the file does not say which is right.
 _FIX = (" first (ask its author);", " (ask its author),", " first,")
-# Cells of a rule or a frame beside its title.
+# Cells of a rule or a frame around its title.
 _AROUND_TITLE = 5
 
 
 def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
-    """Which rows of the what-if table stand in `rows` lines around the cursor; None is the heading over what
-    matters. The two lists never stand beside each other without it: where there is no room for both, only
+    """Returns which rows of the what-if table stand in `rows` lines around the cursor; None is the heading
+    over what matters. The two lists never stand together without it: where there is no room for both, only
     the one with the cursor is there.
     """
     changes = sum(knob.list == "change" for knob in knobs)
@@ -190,14 +193,14 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
 
 
 def fixes_in_front(knobs: Sequence[WhatIf]) -> int:
-    """Rows of what fixes the file, which is none of the changes that gain: one before these, or none."""
+    """Returns the rows in front of the gains that fix the file: one or none."""
     return int(bool(knobs) and knobs[0].fixes)
 
 
 def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
-    """The rows with more micro-batches behind the first of them where no other change gains as much for each:
-    they would stand behind all others, as they make the step longer. Of a file to be fixed they stay there:
-    how many micro-batches it has is what it contradicts itself about.
+    """Returns the rows with those of more micro-batches behind the first of them where no other change gains
+    as much for each: by step time they would be last, as they make the step longer. For a file that needs a
+    fix they stay there: its number of micro-batches is what it contradicts itself about.
     """
     gains = {index: knob.gain_ns for index, knob in enumerate(knobs) if knob.flags}
     most = min(gains, key=lambda index: gains[index], default=None)
@@ -210,9 +213,9 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
 def lists_and_meaning(
     knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int, other: str = ""
 ) -> tuple[list[int | None], list[str]]:
-    """`two_lists` in `rows` lines, and for the last of these what the change under the cursor does, in lines
-    of `width` cells; without the focus those of the changes in sight with such words: the first, and further
-    ones where no row needs their lines. Where there are none `other`, or rows more.
+    """Returns `two_lists` in `rows` lines, and for the last of these what the change under the cursor does,
+    in lines of `width` cells; without the focus what the visible changes do: the first, and further ones
+    where no row needs their lines. Where there is nothing to say, `other`, or more rows.
     """
     in_sight = [
         index for index in two_lists(knobs, row, rows - 1) if index is not None and knobs[index].flags
@@ -223,15 +226,15 @@ def lists_and_meaning(
     meaning = meanings[0] if meanings else other
     most = max(rows - BOTH_LISTS - first, 1)
     if len(meanings) > 1 and first:
-        # What is said of a fix holds for what stands below it, and neither is left out for a further row.
+        # The explanation of a fix applies to the row below it: neither is left out for a further row.
         meaning, most = "; ".join(meanings[:2]), max(rows - BOTH_LISTS + 1, most)
     if _lines_of(meaning.partition("; ")[0], width) > most:
-        # Half of the rows rather than half a clause.
+        # Half of the rows is better than half a clause.
         most = max(rows // 2, 1)
     lines = _clauses(meaning, width, most) if meaning else []
     listed = two_lists(knobs, row, rows - len(lines))
     if lines and len(listed) + len(lines) < rows:
-        # A row too few for the other list says more of this one: why it has another schedule, too.
+        # Where the other list has too few rows, this row gets more words: why it has another schedule, too.
         lines = _clauses(meaning, width, rows - len(listed))
     for further in meanings[1:]:
         if len(listed) + len(lines) + _lines_of(further, width) > rows or further in meanings[0]:
@@ -241,19 +244,20 @@ def lists_and_meaning(
 
 
 def meaning_rows(knobs: Sequence[WhatIf] | None, width: int) -> int:
-    """Lines of `width` cells that the longest of the words needs which say what a change does."""
+    """Returns the lines of `width` cells that the longest explanation of a change needs."""
     meanings = {knob.meaning for knob in knobs or () if knob.meaning}
     return max((_lines_of(meaning, width) for meaning in meanings), default=0)
 
 
 def _lines_of(meaning: str, width: int) -> int:
-    """Lines of `width` cells that all of it needs."""
+    """Returns the lines of `width` cells that all of it needs."""
     return len(_clauses(meaning, width, _ANY)) if meaning else 0
 
 
 def _clauses(meaning: str, width: int, rows: int) -> list[str]:
-    """Clauses with `; ` between them in at most `rows` lines: the last ones go, whole, where there is no
-    room for all. Half a clause says something else; of the first alone the end is cut, with dots.
+    """Returns clauses with `; ` between them in at most `rows` lines: where there is no room for all, the
+    last ones are dropped completely. Half a clause says something else; only the first is truncated, with
+    dots.
     """
     clauses = meaning.replace(" %", "\u00a0%").split("; ")
     for count in range(len(clauses), 0, -1):
@@ -268,10 +272,10 @@ def _clauses(meaning: str, width: int, rows: int) -> list[str]:
 def box(
     title: str, aside: str, lines: list[Line], width: int, height: int, glyphs: Glyphs, focused: bool = False
 ) -> list[Line]:
-    """`lines` in a frame of `width` x `height` cells, its title on the left and `aside` on the right.
+    """Returns `lines` in a frame of `width` x `height` cells, its title on the left and `aside` on the right.
 
     The frame of the panel that has the focus has the accent, and its title a mark in front. A title that is
-    too long is cut with dots: the frame keeps its corners.
+    too long is truncated with dots: the frame keeps its corners.
     """
     role = "accent" if focused else "dim"
     left_top, right_top, left_bottom, right_bottom = list(glyphs.corners)
@@ -296,5 +300,5 @@ def box(
 
 
 def join_panels(*panels: list[Line]) -> list[Line]:
-    """Panels of equal height next to each other."""
+    """Returns panels of equal height next to each other."""
     return [[styled for part in parts for styled in part] for parts in zip(*panels, strict=True)]

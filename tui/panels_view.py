@@ -1,4 +1,4 @@
-"""A screen of panels over one run: what the keys for the focus, the cursor, Enter and `t` do."""
+"""A screen of panels over one run: the keys for the focus, the cursor, Enter and `t`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_POSITION = "a change has no place on the timeline: t tries it"
 
 
 class PanelsView(ScreenView):
-    """Its model has the panels. The what-if table is looked for when it is first drawn."""
+    """A screen whose model has panels. The what-if table is computed when it is first drawn."""
 
     model: PanelCursor
 
@@ -29,25 +29,25 @@ class PanelsView(ScreenView):
         return cast("RunsHost", self.app)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """The keys that do something here and now, with what they do."""
+        """Returns the keys that do something here and now, with what they do."""
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draw again, and say which keys do something now."""
+        """Draws again, and says which keys do something now."""
         super().redraw()
         self.show_hints(self._hints())
 
     def redraw_all(self) -> None:
-        """As `redraw`, in a screen of another size, say."""
+        """Draws all again, for instance in another size, and says which keys do something now."""
         super().redraw_all()
         self.show_hints(self._hints())
 
     def look_for_changes(self) -> str:
-        """The what-if table into the model, once it is there; how far it is."""
+        """Puts the what-if table into the model, once it is there; returns its progress."""
         if self.model.knobs is None:
             self.model.set_what_if(self._app.runs.what_if(self.model.results))
             if self.model.knobs is not None:
-                # The changes have come just now, and the first one may fix the file.
+                # The changes are new, and the first one may fix the file.
                 self.app.call_later(self.show_hints, self._hints())
         return self._app.what_ifs.progress
 
@@ -75,13 +75,13 @@ class PanelsView(ScreenView):
         """What `t` does: it tries the change at the cursor, else the first one, which may fix the file."""
         model = self.model
         selected, first = model.selected_change(), model.best()
-        # A newcomer pressed it for the first change that gains.
+        # The key says that it tries a fix: it would be taken for the first change that gains.
         if first is not None and first.fixes and selected in (None, first):
             return FIXES
         return TRY_FIRST if selected is None else TRY_THIS
 
     def action_try(self) -> None:
-        """Try the change under the cursor, without one the best, which may not be known yet."""
+        """Tries the change under the cursor, or else the best, which may not be known yet."""
         model, runs = self.model, self._app.runs
         if self.session.running or model.knobs:
             runs.try_change(model.selected_change() or model.best())
@@ -92,7 +92,7 @@ class PanelsView(ScreenView):
 
 
 def panel_bindings(room: str) -> list[Binding]:
-    """The keys of the focus."""
+    """Returns the keys of the focus."""
     return [
         binding("tab", "panel(1)", "next panel", f"{room}.next-panel"),
         binding("shift+tab", "panel(-1)", "panel before", f"{room}.previous-panel"),

@@ -16,25 +16,25 @@ from textual.widgets import Input, Label
 from tui.frame import end_cut
 from tui.panel import Modal
 
-# Of the row of a prompt: what is typed has half of it at least beside a question, less beside an answer.
+# The most per cent of a prompt's row for a question, and for an answer; the typed text has the rest.
 _QUESTION_PERCENT, _ANSWER_PERCENT = 50, 70
-# What is left for what is typed, whatever is said.
+# The least cells for the typed text.
 _LEAST_TYPED = 12
 
 
 class PromptInput(Input):
-    """The input. Remembers which keys it was given, so that none is lost or taken twice."""
+    """The input. It remembers which keys it was given, so that none is lost or handled twice."""
 
     def __init__(self, value: str, *, select_on_focus: bool = True) -> None:
-        # A name of a session file, say: what steers a terminal is not offered.
+        # The value may be a name of a session file: control characters are not offered.
         value = "".join(char for char in value if char.isprintable())
         super().__init__(value, select_on_focus=select_on_focus)
         self.received_keys: deque[Key] = deque(maxlen=100)
 
     async def _on_key(self, event: Key) -> None:
         self.received_keys.append(event)
-        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) or choose go
-        # up to the app first, where the letters of the same read overtake them.
+        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) or choose go up to
+        # the app first, where the letters of the same read overtake them.
         for where in (self, self.screen):
             for binding in where._bindings.key_to_bindings.get(event.key, ()):
                 if await self.app.run_action(binding.action, where):
@@ -62,7 +62,8 @@ class FieldScreen(Modal[ScreenResultType]):
             super()._forward_event(event)
 
     def typed_ahead(self, event: Key) -> bool:
-        """Take a key that was typed before the field was there; False if it was given to it already.
+        """Takes a key that was typed before the field was there; returns False if the field was given it
+        already.
 
         Such a key went to what had the focus then, and comes here after it has passed all of that.
         """
@@ -71,7 +72,7 @@ class FieldScreen(Modal[ScreenResultType]):
                 # So early that nothing has the focus yet: Enter still means this field.
                 self.set_focus(self._field)
             return False
-        # Another one: the old is stopped now, for whoever holds it.
+        # A new event: the old one is stopped now for its other receivers.
         self._field._forward_event(Key(event.key, event.character))
         return True
 
@@ -90,7 +91,9 @@ class Prompt(FieldScreen["str | None"]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave it")]
 
     def __init__(self, question: str, value: str, *, form: str = "") -> None:
-        """value: what is typed replaces it. form: how a value is written, in rows of its own above."""
+        """Makes the prompt. value: what is typed replaces it. form: how a value is written, in rows of its
+        own above.
+        """
         super().__init__(PromptInput(value))
         self._question, self._form = question, form
 
@@ -106,7 +109,7 @@ class Prompt(FieldScreen["str | None"]):
         yield self._field
 
     def _cells(self, percent: int) -> int:
-        """So much of the row, without the cells around a label."""
+        """Returns the cells of this share of the row, without those around a label."""
         return self.app.size.width * percent // 100 - 2
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -114,9 +117,9 @@ class Prompt(FieldScreen["str | None"]):
 
 
 class LivePrompt(Prompt):
-    """A prompt that answers while one types: `changed` gets every text, `say` shows an answer."""
+    """A prompt that answers while one types: `changed` gets every text, `show_answer` shows an answer."""
 
-    # A screen's rules hold for its own name alone.
+    # CSS rules of a screen hold only for its own name.
     CSS = f"""
     {Prompt.CSS.replace("Prompt ", "LivePrompt ")}
     LivePrompt #said {{ width: auto; text-style: none; }}
@@ -132,7 +135,7 @@ class LivePrompt(Prompt):
         yield self._answer_label
 
     def show_answer(self, words: str) -> None:
-        """Words behind the text, as far as there is room."""
+        """Shows words behind the text, as many as there is room for."""
         question_cells = min(len(self._question), self._cells(_QUESTION_PERCENT))
         room = min(self._cells(_ANSWER_PERCENT), self._cells(100) - question_cells - 2 - _LEAST_TYPED)
         self._answer_label.update(end_cut(words, room))

@@ -16,14 +16,15 @@ LEFT_OUT = "--against is left out, A and B have different parameters"
 
 
 class CommandLine(NamedTuple):
-    """command: the words of the shell. left_out: what they do not say, "" where they say all."""
+    """A command line of the shell."""
 
     command: str
     left_out: str = ""
+    """What the command does not reproduce, "" for nothing."""
 
 
 def build_command_line(session: Session) -> CommandLine:
-    """The command line of the run on the screen, with the run beside it.
+    """Returns the command line of the run on the screen, with the run that it is compared with.
 
     The flags of a command line are for both runs of a kind: where A has others than B, A is left out.
     """
@@ -37,7 +38,7 @@ def build_command_line(session: Session) -> CommandLine:
 
 
 def command_panel(reproduction: CommandLine, glyphs: Glyphs) -> Panel:
-    """A panel with all of the command line, in lines that a shell takes as one."""
+    """Returns a panel with all of the command line, in lines that a shell takes as one."""
 
     def lines(width: int) -> list[Line]:
         warning_lines: list[Line] = (
@@ -51,7 +52,7 @@ def command_panel(reproduction: CommandLine, glyphs: Glyphs) -> Panel:
 
 
 def shell_lines(command: str, width: int) -> list[str]:
-    r"""A command line in lines of at most `width` cells, each but the last continued with `\`.
+    """Returns a command line in lines of at most `width` cells, each but the last continued with a backslash.
 
     A word that is longer than a line is continued without a space, which a shell joins again.
     """
@@ -65,7 +66,7 @@ def shell_lines(command: str, width: int) -> list[str]:
         elif lines[-1]:
             lines[-1] += " "
         while len(quoted) > room:
-            # Quoted apart: a quote is not open over the end of a line.
+            # Quoted separately: no quote is open over the end of a line.
             size = next(size for size in range(room, 0, -1) if len(shlex.quote(word[:size])) <= room)
             lines[-1] += shlex.quote(word[:size]) + "\\"
             lines.append("")
@@ -76,7 +77,9 @@ def shell_lines(command: str, width: int) -> list[str]:
 
 
 def _shared_flags(session: Session, against: Run) -> list[str] | None:
-    """The flags that give A beside those of B; None where one command line cannot give both."""
+    """Returns the flags that give A together with those of B; None where one command line cannot
+    give both.
+    """
     current = session.current
     expected = current.parameters.as_flags(), against.parameters.as_flags()
     for parameters in (current.parameters, against.parameters):

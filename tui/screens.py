@@ -1,4 +1,4 @@
-"""The screens: a new one is a room of its own and a line here."""
+"""The screens: a new one is a package of its own and a line here."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 
 class ScreenEntry(NamedTuple):
-    """key: opens the screen. short: its title on a narrow terminal. place: module:class."""
+    """A screen and its key."""
 
     key: str
+    """The key that opens the screen."""
     title: str
     short: str
+    """Its title on a narrow terminal."""
     class_path: str
+    """`module:class` of its view."""
 
 
 SCREENS: dict[str, ScreenEntry] = {
@@ -37,13 +40,13 @@ SCREENS: dict[str, ScreenEntry] = {
 
 
 def load(name: str) -> type[ScreenView]:
-    """The view of a screen, imported when it is first opened."""
+    """Returns the view of a screen, imported when it is first opened."""
     module, _, view = SCREENS[name].class_path.partition(":")
     view_class: type[ScreenView] = getattr(import_module(module), view)
     return view_class
 
 
 def all_bindings() -> dict[str, Sequence[BindingType]]:
-    """The bindings of each screen, by its view."""
+    """Returns the bindings of each screen, by its view."""
     views = map(load, SCREENS)
     return {view.__name__: view.BINDINGS for view in views}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
     from tui.timeline.view import TimelineView
 
-# Letters from which on the rows of the layer table are looked through, and how many of them are listed.
+# The letters from which on the rows of the layer table are searched, and how many of them are listed.
 _LEAST_TYPED, _MOST_ROWS = 2, 8
 # A parameter's words and a figure: `microbatches 4`, `bandwidth = 100`.
 _VALUE = re.compile(r"\s*(\S{2}.*?)[\s=]+([0-9][\w.]*)\s*$")
@@ -32,13 +32,13 @@ _RANK_OR_STAGE = re.compile(r"(?:\b(rank|stage)\s*|^\s*)([0-9]{1,7})\s*$")
 
 
 class SearchIndex:
-    """What can be found in the runs of an app, by what was typed."""
+    """Finds things in the runs of an app, by what was typed."""
 
     def __init__(self, app: RunsHost) -> None:
         self._app = app
 
     def find(self, typed: str) -> list[KeyAction]:
-        """The things that `typed` may mean: whoever lists them looks which have its words."""
+        """Returns the things that `typed` may mean; the caller checks which have its words."""
         return [
             *self._fixed_actions,
             *self._values(typed),
@@ -48,14 +48,14 @@ class SearchIndex:
 
     @cached_property
     def _fixed_actions(self) -> list[KeyAction]:
-        """What does not depend on what was typed."""
+        """The actions that do not depend on what was typed."""
         return [*self._parameters(), *self._runs(), *self._files()]
 
     # -- parameters ------------------------------------------------------------------
 
     @cached_property
     def _form(self) -> tuple[FormSource, Any, Sequence[FormField]]:
-        """The form, what the values of the draft are taken from, and the fields that show them."""
+        """The form, the context of the draft, and the fields."""
         from tui.parameters.form import form_source
 
         source = form_source(self._app.session.opened)
@@ -76,14 +76,14 @@ class SearchIndex:
                                  self._to_field(field.label, choice))  # fmt: skip
 
     def _values(self, typed: str) -> Iterator[KeyAction]:
-        """Parameters with the figure that was typed behind words of theirs, where they can have it."""
+        """Yields parameters with the figure that was typed behind their words, where they can have it."""
         match = _VALUE.match(typed)
         if match is None:
             return
         name, value = match[1], match[2]
         source, context, fields = self._form
         for field in fields:
-            # Of the fields of single ranks or operations the one that is named whole: `rank 7` is no value 7.
+            # A field of a single rank or operation must be named in full: `rank 7` is no value 7.
             named_whole = not getattr(field, "key", "") or _closeness(name, field.label) == WHOLE
             if not named_whole or _closeness(f"{field.label} {field.option}", name) > BEGINS:
                 continue
@@ -159,7 +159,7 @@ class SearchIndex:
         return view.table if view is not None else table_of(self._app.session.current)
 
     def _rows(self, typed: str) -> Iterator[KeyAction]:
-        """Rows of the layer table that hold what was typed."""
+        """Yields rows of the layer table that contain what was typed."""
         query = typed.strip().removeprefix("layer ").strip()
         if len(query) < _LEAST_TYPED:
             return
@@ -192,7 +192,7 @@ def _thing(words: str, id: str, act: Callable[[], Any]) -> KeyAction:
 
 
 def _choices_of(field: FormField) -> tuple[str, ...]:
-    """The values that a field may have, where they are words."""
+    """Returns the values that a field may have, where they are words."""
     flag = field.flag if isinstance(field, FlagField) else None
     if flag is None or flag.kind not in ("word", "switch"):
         return ()
@@ -200,18 +200,18 @@ def _choices_of(field: FormField) -> tuple[str, ...]:
 
 
 def is_thing(action: KeyAction) -> bool:
-    """Whether it leads to something of the runs, and is no action of a screen."""
+    """Returns whether it leads to something of the runs, and is no action of a screen."""
     return action.act is not None
 
 
-# How near an action is to what was typed: whole words, beginnings of words, a fragment of them; no more.
+# How well an action matches what was typed: complete words, beginnings of words, a fragment of them; less.
 WHOLE, BEGINS, FRAGMENT, FAR = range(4)
 _WORD = re.compile(r"[^\s,:=]+")
 
 
 def nearness(action: KeyAction, typed: str) -> int:
-    """WHOLE where every word that was typed is one of the action's, BEGINS where each begins one of them,
-    FRAGMENT where the text as typed is in it, else FAR.
+    """Returns WHOLE where every word that was typed is one of the action's, BEGINS where each begins one of
+    them, FRAGMENT where the text as typed is in it, else FAR.
     """
     return _closeness(f"{action.words} {action.id.replace('.', ' ')}", typed)
 

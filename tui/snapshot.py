@@ -25,16 +25,18 @@ _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class KeyPress(NamedTuple):
-    """A key. word: that it begins, where it looks like the name of a key and is none: in a prompt it is text,
-    elsewhere a mistake; "" of all others.
-    """
+    """A key."""
 
     key: str
     word: str = ""
+    """The word that it begins, where that looks like the name of a key and is none: in a prompt it is text,
+    elsewhere an error; "" for all others.
+    """
 
 
 def parse_keys(text: str) -> list[KeyPress]:
-    """The keys of a text: words apart by blanks, a word the name of a key or else one key a character.
+    """Returns the keys of a text: words separated by blanks, a word the name of a key or else one key a
+    character.
 
     `2 ww Ctrl+R /mlp Enter` -> 2, w, w, ctrl+r, /, m, l, p, enter.
     """
@@ -53,7 +55,7 @@ def parse_keys(text: str) -> list[KeyPress]:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Columns and rows of a text like `120x36`. Raises `UsageError`."""
+    """Returns columns and rows of a text like `120x36`. Raises `UsageError`."""
     match_ = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,3})", text)
     size = (int(match_[1]), int(match_[2])) if match_ else (0, 0)
     if not (1 <= size[0] <= _MAX_SIZE[0] and 1 <= size[1] <= _MAX_SIZE[1]):
@@ -65,15 +67,15 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 class _Ending:
-    """What SIGINT, SIGTERM and SIGHUP do while a snapshot is taken: they end it, and what it began is tidied.
+    """Handles SIGINT, SIGTERM and SIGHUP while a snapshot is taken: they end it, and it is cleaned up.
 
-    asyncio's own way with SIGINT cancels the app's task, and Textual goes on without anybody to answer.
+    asyncio's own handling of SIGINT cancels the app's task, and Textual goes on without a receiver.
     """
 
     def __init__(self, app: WltuiApp) -> None:
         self._app = app
         self._pressing: asyncio.Task[object] | None = None
-        # The first signal; those after it must not interrupt the tidying.
+        # The first signal; those after it must not interrupt the clean-up.
         self.signal_number = 0
 
     def __enter__(self) -> _Ending:
@@ -88,14 +90,14 @@ class _Ending:
             raise SystemExit(128 + self.signal_number)
 
     def _end(self, received: int, frame: FrameType | None) -> None:
-        """Nothing is raised here: asyncio must not be left in the middle of anything."""
+        """Records the signal; nothing is raised here: asyncio must not be left in the middle of anything."""
         if self.signal_number:
             return
         self.signal_number = received
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # `pressing` will find it, or `__exit__`.
+            # `pressing` or `__exit__` handles it.
             return
         loop.call_soon_threadsafe(self._leave)
 
@@ -105,24 +107,25 @@ class _Ending:
             self._pressing.cancel()
 
     def pressing(self) -> None:
-        """The keys are about to be pressed by the task that is running."""
+        """Records that the running task is about to press the keys."""
         self._pressing = asyncio.current_task()
         if self.signal_number:
             self._leave()
 
 
 def take_snapshot(app: WltuiApp, keys: list[KeyPress], size: tuple[int, int], svg: bool) -> str:
-    """The screen of `size` columns and rows after `keys`, each pressed when the one before is done with.
+    """Returns the screen of `size` columns and rows after `keys`, each pressed when the one before has
+    finished.
 
     As text the glyphs tell kinds apart, as on a terminal without colour. A signal that ends it raises
-    `SystemExit`; from here on signals do what they do by themselves.
+    `SystemExit`; from here on signals have their default effect.
     """
     picture: str | None = None
     has_timed_out = False
     misspelt = ""
 
     async def settle(pilot: Pilot[object]) -> None:
-        """What a key has set off in the background is part of what it does."""
+        """Waits for what a key has started in the background, which is part of its effect."""
         await pilot.pause()
         while any(not worker.is_finished for worker in app.workers):
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""A screen that is a table: its cursor, its order, what is found in it and filtered."""
+"""A screen that is a table: its cursor, its order, its search and its filter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING_SEARCHED = "nothing was searched for: / does"
 
 
 def table_bindings(room: str, search: str, filters: str) -> list[Binding]:
-    """The keys of a table. search, filters: what is said of finding and filtering."""
+    """Returns the keys of a table. search, filters: the help of finding and filtering."""
     return [
         binding("j,down", "move(1)", "next line", f"{room}.down"),
         binding("k,up", "move(-1)", "line above", f"{room}.up"),
@@ -41,7 +41,9 @@ def table_bindings(room: str, search: str, filters: str) -> list[Binding]:
 
 
 class TableView(ScreenView):
-    """`table` has the lines; a subclass makes it before anything is drawn, and its `_hints`."""
+    """A screen with a table. `table` has the lines; a subclass makes it before anything is drawn, and its
+    `_hints`.
+    """
 
     table: Listing
 
@@ -64,11 +66,11 @@ class TableView(ScreenView):
         return self.size.width
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """Only keys that do something here and now."""
+        """Returns only the keys that do something here and now."""
         raise NotImplementedError
 
     def _table_lines(self, width: int, rows: int) -> list[Line]:
-        """Title, headings, and `rows` lines around the cursor."""
+        """Returns title, headings, and `rows` lines around the cursor."""
         table = self.table
         columns = table.columns_for(width)
         self.column = max(min(self.column, len(columns) - 1), 0)
@@ -82,7 +84,9 @@ class TableView(ScreenView):
         return lines + [[] for _ in range(3 + rows - len(lines))]
 
     def _heading(self, columns: Sequence[ListColumn], width: int) -> list[Line]:
-        """The headings, and under them a rule that shows which one is chosen and what figures are of."""
+        """Returns the headings, and under them a rule that shows which one is chosen and what
+        figures are of.
+        """
         heading: Line = [(" ", "")]
         for index, column in enumerate(columns):
             here = " reversed" if index == self.column else ""
@@ -94,7 +98,7 @@ class TableView(ScreenView):
             heading += [(words[:-1], role), (" " if inside else sign or " ", "accent")]
         line_below: Line = [(self.glyphs.horizontal, "dim")]
         for index, column in enumerate(columns):
-            # Under the heading of the chosen column, for who sees no reversed cells.
+            # Under the heading of the chosen column, for readers who see no reversed cells.
             is_selected = index == self.column
             under = (self.glyphs.view if is_selected else self.glyphs.horizontal) * column.size
             words = f" {column.of}" if column.of and len(column.of) < column.size else column.of
@@ -104,7 +108,7 @@ class TableView(ScreenView):
         return [heading, fitted(line_below, width)]
 
     def _title(self, columns: Sequence[ListColumn], width: int) -> Line:
-        """How many rows, in which order, which of them; in fewer words where there is no room."""
+        """Returns how many rows, in which order, which of them; in fewer words where there is no room."""
         table = self.table
         order, few = table.order()
         if table.key:
@@ -112,7 +116,7 @@ class TableView(ScreenView):
             end = "largest" if table.descending else "smallest"
             order, few = f"sorted by {name}, from the {end}", f"{end} {name} first"
         short = table.legend(columns, True)
-        # What comes last is what a reader would take for something else.
+        # The last clause is the one that prevents a misreading.
         last = short.rpartition("; ")[2]
         forms = ((order, table.legend(columns, False)), (few, short), (few, last), (few, ""))
         lines = [self._title_line(*form) for form in forms]
@@ -126,7 +130,7 @@ class TableView(ScreenView):
         return [(filtered, "accent"), (words, "dim")]
 
     def _sign(self, heading: str) -> str:
-        """Which way round a column is sorted; "" for the others."""
+        """Returns the direction in which a column is sorted; "" for the others."""
         if not self.table.key or self.table.sorted_by.get(heading, ("",))[0] != self.table.key:
             return ""
         return "v" if self.table.descending else "^"
@@ -138,7 +142,7 @@ class TableView(ScreenView):
         return [(f"{mark}{words}".ljust(width), "accent" if focused else "")]
 
     def changed(self) -> None:
-        """Show where one is now, and the keys that do something there."""
+        """Shows the current state, and the keys that do something there."""
         self.line = max(0, min(self.line, len(self.table.lines) - 1))
         self.redraw()
         self.show_hints(self._hints())
@@ -148,11 +152,11 @@ class TableView(ScreenView):
         self.redraw()
 
     def _current_mark(self) -> Hashable | None:
-        """What the line of the cursor is of."""
+        """Returns the mark of the cursor's line."""
         return self.table.mark(self.line) if self.table.lines else None
 
     def _go_back(self, here: Hashable | None) -> None:
-        """The cursor to where that is now."""
+        """Moves the cursor to where the mark is now."""
         self.line = 0 if here is None else self.table.line_of(here)
 
     # -- order -------------------------------------------------------------------------
@@ -162,7 +166,7 @@ class TableView(ScreenView):
         self.redraw()
 
     def action_sort(self) -> None:
-        """By the column of the cursor; the cursor stays on its row."""
+        """Sorts by the column of the cursor; the cursor stays on its row."""
         table = self.table
         heading = table.columns_for(self._table_width)[self.column].heading
         why_not = table.cannot_sort(heading)
@@ -184,7 +188,7 @@ class TableView(ScreenView):
     # -- find and filter ---------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Only what has the words, while they are typed; Esc leaves the table as it was."""
+        """Filters by the words while they are typed; Esc leaves the table as it was."""
         self._before = self.line, self.table.typed
         self._prompt = LivePrompt("filter", self.table.typed, self._filter_typed)
         self.app.push_screen(self._prompt, self._filtered)
@@ -206,7 +210,7 @@ class TableView(ScreenView):
         self.changed()
 
     def action_search(self) -> None:
-        """To the first row that has the words, while they are typed; Esc goes back."""
+        """Goes to the first row that has the words, while they are typed; Esc goes back."""
         self._before = self.line, self._sought
         self._prompt = LivePrompt("/", "", self._search_typed)
         self.app.push_screen(self._prompt, self._searched)
@@ -231,7 +235,7 @@ class TableView(ScreenView):
         self.changed()
 
     def _say_inside(self) -> None:
-        """Which row of the group at the cursor it was that was found."""
+        """Says which row of the group at the cursor matched."""
         words = self.table.inside(self._sought, self.line) if self.table.lines else ""
         if words:
             self._app.say(words)
@@ -250,7 +254,7 @@ class TableView(ScreenView):
             self.redraw()
 
     def go_to_line(self, words: str, line: int) -> None:
-        """The cursor to a line that was found by `words`; `n` goes on from there."""
+        """Moves the cursor to a line that was found by `words`; `n` goes on from there."""
         self._sought = words
         self.line = min(line, max(len(self.table.lines) - 1, 0))
         self.changed()

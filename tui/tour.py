@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from tui.frame import Line, spread, width_of
 from tui.state.files import state_directory, write_text
 
-# (key as people write it, key as Textual names it, what it does); each is pressed where the one before led.
+# (key as people write it, key as Textual names it, what it does); each is pressed on the screen that the one
+# before opened.
 STEPS = (
     ("t", "t", "tries the first change: the step time above becomes that of run 2"),
     ("x", "x", "goes back to the run before, and again to this one"),
@@ -25,14 +26,14 @@ OTHERWISE = {
 }  # fmt: skip
 SHORT = ("tries the first change", "back to the run before", "opens the timeline", "folds or unfolds",
           "says why it takes long", "has all keys here")  # fmt: skip
-# Where a step is possible, and the key that leads there: the others are on every screen.
+# The screens on which a step is possible, and the key that leads there: the others are on every screen.
 _ONLY_ON = {"t": (("summary", "why"), "1"), "space": (("timeline",), "2")}
 _LEADS = {"1": "opens the summary", "2": "opens the timeline"}
 _MARKER_FILE = "tour-seen"
 
 
 class Tour:
-    """step: which of the keys is next, from 0; past the last one it is over."""
+    """The state of the tour: `step` is which of the keys is next, from 0; past the last one it is over."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -43,8 +44,8 @@ class Tour:
         return self.step >= len(STEPS)
 
     def press(self, key: str, screen: str = "", runs: int = 2) -> bool:
-        """Take a key, which does its own work as well; whether the row says something else now. screen: the
-        one that is open, "" for any; runs: how many are kept.
+        """Takes a key, which does its own work as well; returns whether the row changes. screen: the one that
+        is open, "" for any; runs: how many are kept.
         """
         if self.is_over:
             return False
@@ -58,12 +59,12 @@ class Tour:
         return True
 
     def _at(self, runs: int) -> int:
-        """The step that is next: without a second run there is nothing to go back to."""
+        """Returns the step that is next: without a second run there is nothing to go back to."""
         return self.step + (STEPS[self.step][1] == "x" and runs < 2)
 
     def _words(self, screen: str, runs: int) -> tuple[int, str, str, str]:
-        """(step, key, words, fewer words) of what is next on a screen: where its key does nothing there, the
-        key that leads to where it does.
+        """Returns (step, key, words, fewer words) of what is next on a screen: where its key does nothing
+        there, the key that leads to where it does.
         """
         step = self._at(runs)
         name, key, words = STEPS[step]
@@ -73,7 +74,9 @@ class Tour:
         return step, leads, f"{_LEADS[leads]}, where {name} {words}", _LEADS[leads]
 
     def step_words(self, room: int, screen: str = "", runs: int = 2) -> Line:
-        """The next key in `room` cells, behind what the last one had to say; nothing in too few."""
+        """Returns the next key in `room` cells, behind the message of the last one; empty where it does not
+        fit.
+        """
         _, key, _, short = self._words(screen, runs)
         words: Line = [(f" {key} ", "key"), (f" {short} ", "dim")]
         return words if width_of(words) <= room else []
@@ -81,9 +84,9 @@ class Tour:
     def line(
         self, width: int, hints: tuple[tuple[str, str], ...] = (), screen: str = "", runs: int = 2
     ) -> Line:
-        """The last row: the next key, how the tour ends, and the keys of the screen, then help and quit. The
-        tour has longer words only where all keys have room beside them, and few where they have not; the
-        first key is there always.
+        """Returns the last row: the next key, how the tour ends, and the keys of the screen, then help and
+        quit. The tour has longer words only where all keys have room next to them, and few where they do not;
+        the first key is always there.
         """
         step, key, words, short = self._words(screen, runs)
         for hint, what in hints:
@@ -92,7 +95,7 @@ class Tour:
         ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
         fewer: Line = [ends[0], ("ends it ", "dim")]
         always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]
-        # The key that the tour is at is there already.
+        # The key of the tour is there already.
         hints = tuple(hint for hint in hints if hint[0] != key)
         whole = sum(len(hint) + len(what) + 3 for hint, what in hints)
         forms = (
@@ -117,13 +120,13 @@ class Tour:
 
 
 def _is_on(key: str, screen: str) -> bool:
-    """Whether the key of a step does something on a screen."""
+    """Returns whether the key of a step does something on a screen."""
     return not screen or key not in _ONLY_ON or screen in _ONLY_ON[key][0]
 
 
 def first_tour(environ: Mapping[str, str] = os.environ) -> Tour | None:
-    """The tour, the first time that anybody asks for it; None where it was shown before, or where nothing
-    can be kept of that.
+    """Returns the tour, the first time that it is requested; None where it was shown before, or where that
+    cannot be recorded.
     """
     path = os.path.join(state_directory(environ), _MARKER_FILE)
     if os.path.lexists(path):

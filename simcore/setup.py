@@ -151,7 +151,7 @@ class Setup(RunInput, frozen=True, dict=True):
 
     @cached_property
     def overrides(self) -> Overrides:
-        """Faults and scales of this run's ranks and dimensions."""
+        """The injected faults and the speed factors of this run, by rank and by network dimension."""
         parameters = self.parameters.part(OverrideParameters)
         return parse_overrides(parameters, self.layout.world, len(self.cluster.dims))
 

@@ -216,7 +216,7 @@ class ScreenView(FrameView, can_focus=True):
         return False
 
     def show(self, results: Run) -> None:
-        """Shows another run."""
+        """Shows the figures of another run in this view."""
         self.redraw()
 
 

@@ -91,7 +91,7 @@ class PanelCursor:
 
     def set_cursor(self, panel: str, row: int, column: int = 0) -> None:
         """Sets the cursor of a panel, clamped to its extent."""
-        rows, columns = self.extent(panel)
+        rows, columns = self.panel_size(panel)
         self.cursors[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
 
     def selected_change(self) -> WhatIf | None:
@@ -155,7 +155,7 @@ class PanelCursor:
         """The dimensions of the network that changes may be of; none where there are none."""
         return self.results.network.dims
 
-    def extent(self, panel: str) -> tuple[int, int]:
+    def panel_size(self, panel: str) -> tuple[int, int]:
         """Returns (rows, columns) of a panel."""
         raise NotImplementedError
 

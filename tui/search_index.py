@@ -89,7 +89,7 @@ class SearchIndex:
                 continue
             now = field.displayed_value(context)
             try:
-                changed = context.setup.with_changes(**field.typed(context, value))
+                changed = context.setup.with_changes(**field.parse_text(context, value))
                 is_change = field.displayed_value(source.make_draft_context(changed, context)) != now
             except UsageError:
                 continue

@@ -101,7 +101,7 @@ def find_longest_by_kind(
 
 
 def find_late_classes(timeline: Timeline, accounts: list[Accounts], class_id: int, segment: int) -> list[int]:
-    """Returns the classes that a `wait` of a class is for: the members of its collective that come last.
+    """Returns the classes that a class waits for in a segment: the last members of its collective.
 
     Those are the member classes that do not wait for the same collective themselves just before it starts.
     Empty where all of them do (an earlier collective holds the stream), and for other accounts.

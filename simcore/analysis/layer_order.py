@@ -80,7 +80,7 @@ def find_row_inside(lines: LayerLines, typed: str, index: int) -> int | None:
 
 
 def _row_words(row: tuple[str | None, ...], key: str) -> str:
-    """Returns the requested ones of the collectives and groups of the three phases, in words."""
+    """Returns the collectives or the groups of a row's three phases, in words."""
     collectives = [cell_name(name) for name in row[::2] if name is not None]
     groups = [group for group in row[1::2] if group is not None]
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))

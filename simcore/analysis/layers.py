@@ -247,7 +247,7 @@ class LayerLines(LazySequence[LayerUse]):
     def _combine_rows(
         self, by_row: Sequence[Figure], combine: Callable[[Sequence[Figure]], Figure]
     ) -> list[Figure]:
-        """Returns a figure of each line: `combine` of those of its rows. by_row: of all rows of the file."""
+        """Returns `combine` of the values of the rows of each line. by_row: the value of each row."""
         if len(self._members) == len(self):
             return [by_row[row] for row in self.first_row]
         return [combine([by_row[row] for row in self.members(index)]) for index in range(len(self))]

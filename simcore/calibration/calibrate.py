@@ -317,7 +317,7 @@ def calibrate_run(
 def _kind_ratios(
     kinds: Sequence[str], measured: Sequence[dict[str, int]], simulated: Sequence[dict[str, int]]
 ) -> dict[str, float]:
-    """Returns measured over simulated compute of each kind, the weighted median of the ranks."""
+    """Returns the ratio of measured to simulated compute by kind, the weighted median of the ranks."""
     kind_ratios = {}
     for kind in kinds:
         ranks = zip(measured, simulated, strict=True)

@@ -263,7 +263,7 @@ def open_set(set_files: SetFiles) -> ExecutionSet:
 
 
 def _with_columns(file: ExecutionFile, columns: Columns) -> ExecutionFile:
-    """Returns the file with other columns."""
+    """Returns a copy of the file with its columns replaced."""
     return ExecutionFile(file.rank, file.path, file.packed, file.headed, columns)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class DurationChange(NamedTuple):
     """A factor on some durations, rounded half to even. masks: per stage, 1 for each op that changes."""
 
-    masks: Sequence[bytes]
+    changed_ops: Sequence[bytes]
     factor: float
 
 
@@ -102,7 +102,7 @@ class RunPricing:
             key = (rank_class.stage, id(column))
             if key not in cache:
                 other = {ns: scaled(ns, change.factor) for ns in set(column)}
-                mask = change.masks[rank_class.stage]
+                mask = change.changed_ops[rank_class.stage]
                 cache[key] = [other[ns] if changed else ns for ns, changed in zip(column, mask, strict=True)]
             changed.append(cache[key])
         return changed
@@ -136,7 +136,7 @@ class RunPricing:
             if queued
             else [rank_class.stage for rank_class in folding.classes]
         )
-        masks = [change.masks[stage] for stage in stages]
+        masks = [change.changed_ops[stage] for stage in stages]
 
         def changed_traffic(index: int, op: int) -> Any:
             built = unchanged(index, op)

@@ -243,7 +243,9 @@ class _Pricing:
         sends = match_sends(self.nodes, self.traces.kinds, None, units)
         channel = self._number_messages(kind, took, partner, sends)
         work = EngineInput(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
-        links = self._on_links(meeting_groups) if self.setup.parameters.network == "links" else None
+        links = (
+            self._make_link_transport(meeting_groups) if self.setup.parameters.network == "links" else None
+        )
         timed = run_fifo(work, links)
         self._check_ended(timed, work, meeting_groups)
         lanes = [
@@ -379,7 +381,7 @@ class _Pricing:
         groups: Mapping[str, tuple[int, ...]],
         units: Units,
     ) -> tuple[list[array[int]], list[tuple[str, tuple[int, ...]]], array[int], array[int], array[int]]:
-        """Matches collectives: the i-th of a group is the i-th of each member, in `topological_order`.
+        """Matches the collectives of a group: the i-th of each member is one, in `topological_order`.
 
         Of ranks of one class one comes for all: a group of a class is that of its lowest rank, and the other
         classes in it come to that one.
@@ -569,7 +571,7 @@ class _Pricing:
                     partner[unit][index] = partner[send_code >> 32][send_code & 0xFFFFFFFF]
         return channel
 
-    def _on_links(self, meeting_groups: list[tuple[str, tuple[int, ...]]]) -> LinkTransport:
+    def _make_link_transport(self, meeting_groups: list[tuple[str, tuple[int, ...]]]) -> LinkTransport:
         """Returns what times the collectives and messages of all ranks. Raises `UsageError` for too many."""
         # Imported here: closed forms send no messages.
         from simcore.messages.alone import check_messages, estimate_messages, make_rules

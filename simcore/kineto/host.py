@@ -60,7 +60,7 @@ class Launches:
         return launches
 
     def ends(self, correlations: set[int]) -> dict[int, float]:
-        """Returns correlation -> end of the requested launches."""
+        """Returns the end of each requested launch by its correlation id."""
         is_wanted = list(map(correlations.__contains__, self.correlation))
         return dict(zip(compress(self.correlation, is_wanted), compress(self.over, is_wanted), strict=True))
 

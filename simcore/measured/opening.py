@@ -49,7 +49,7 @@ class TraceName(Struct, frozen=True):
 
 
 def read_name(path: str, unit: str = "rank") -> TraceName:
-    """Returns what the file's name states or, where it states nothing, its folder's name.
+    """Returns the rank, stage and stamp in the file's name or, if it has none, in its folder's name.
 
     unit: what its lines count, `rank`, or `stage` in a schedule plan: the files of a plan may differ in that.
     """

@@ -355,7 +355,7 @@ class _Reader:
     def _check_overlap(
         self, rank: _Rank, name: str, start: int, end: int, timing: int, line_number: int
     ) -> int:
-        """Returns how an operation's times are known, given the operation before it."""
+        """Returns whether an operation's times are stated or derived, given the operation before it."""
         ops, last = rank.ops, rank.last
         if start >= ops.end[last] - TOLERANCE_NS or ops.timing[last] == UNTIMED:
             return timing

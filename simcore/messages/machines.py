@@ -211,10 +211,10 @@ class Direct(Machine):
         ring: Members,
         size: int,
         step: int,
-        window: int | None,
+        most_in_flight: int | None,
     ) -> None:
         members = len(ring.ranks)
-        tokens = members - 1 if window is None else min(window, members - 1)
+        tokens = members - 1 if most_in_flight is None else min(most_in_flight, members - 1)
         y = (members - 1) * tokens if ring.is_local else tokens
         messages = 2 * (members - 1) if kind == ALLREDUCE else members - 1
         super().__init__(chunk, network, kind, tokens, y, messages)

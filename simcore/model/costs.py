@@ -355,7 +355,7 @@ class Costs:
     def _symmetric_ops(
         self, name: str, elements: float, passes: float, kernels: int, share: float | None = None
     ) -> RowOps:
-        """An elementwise op that takes as long backward."""
+        """Returns an elementwise operation whose backward pass takes as long as its forward pass."""
         op = self.elementwise(name, elements, passes, kernels, share)
         return RowOps([op], [op], [])
 

@@ -50,7 +50,7 @@ class MegatronRows:
         self._is_sharded = is_sharded(training)
 
     def workload(self, path: str) -> Workload:
-        """The workload; path: for messages. Its `maker` is left open."""
+        """Returns the workload of the rows. path: the name that messages give it. Its `maker` is left open."""
         training = self.training
         stages = self._stages()
         columns: list[Cells] = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class GroupCollective(NamedTuple):
-    """A collective where it runs."""
+    """A collective with the group of ranks that runs it."""
 
     group: GroupKind
     """The kind of its group."""

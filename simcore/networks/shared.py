@@ -245,7 +245,7 @@ class FlowPart:
             port.flow_entries = [entry for entry in port.flow_entries if entry[1] is not self]
 
     def run_until(self, now: int) -> None:
-        """Counts what has moved since the last change of speed."""
+        """Adds the bytes moved since the last change of speed, up to `now`."""
         self.left_ns -= (now - self.since) * self.speed
         self.since = now
 

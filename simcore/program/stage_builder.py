@@ -430,7 +430,7 @@ class StageBuilder:
         return bytes_of
 
     def _issue_gathers(self) -> None:
-        """Issue all parameter gathers at once, layer by layer; each layer's first F waits for its own."""
+        """Issues the parameter gathers of all layers at once; a layer's first forward waits for its gather."""
         wg = self.plan.workload.wg
         for copy in range(self.plan.placement.copies):
             chunk = copy * self.plan.placement.parts

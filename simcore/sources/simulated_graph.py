@@ -321,7 +321,7 @@ class SimulatedGraph:
         return node
 
     def extra_ns(self, duration: int) -> int:
-        """Returns the ns of a duration that is not a whole op's."""
+        """Returns the part of a duration, ns, that no whole op accounts for."""
         return self._extra[duration - self._offset[-1]][0]
 
     def note_over(self, class_id: int, op: int) -> None:

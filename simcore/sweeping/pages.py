@@ -87,11 +87,11 @@ def remaining_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> 
     )
 
 
-def text_page(outcome: Outcome, title: str, excluded: int = 0, remaining: Sequence[str] = ()) -> str:
+def text_page(outcome: Outcome, title: str, excluded: int = 0, last_lines: Sequence[str] = ()) -> str:
     """Returns the page as text: counts, the fastest, the front, and sentences. remaining: of
     `remaining_lines`.
     """
-    counts = [*outcome.count_lines(excluded), *remaining]
+    counts = [*outcome.count_lines(excluded), *last_lines]
     lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
     front = outcome.front
     if not front.points:

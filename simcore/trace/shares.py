@@ -81,7 +81,7 @@ class Shares:
         return cells
 
     def _until(self, category: int, times: Sequence[int]) -> list[int]:
-        """Returns ns of one of the `categories` from 0 to each of the ascending `times`."""
+        """Returns the ns spent in a category from 0 to each of the ascending `times`."""
         starts, before = self._starts[category], self._before[category]
         # All of the spans that began count in full, except the last one: only its elapsed part does.
         after = _count_until(starts, times)

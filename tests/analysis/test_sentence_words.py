@@ -52,7 +52,8 @@ STRAGGLER = Straggler(
     peers=Peers("tp", 3, 3, 3000, 3000), others=(), through=(), growth=None,
 )  # fmt: skip
 BUBBLE = Bubble(
-    **STEP, ns=4000, mean_ns=3000, least_ns=4000, who=STAGE_0, stages=4, slots=Slots("1f1b", 4, 2, 1, False),
+    **STEP, ns=4000, mean_bubble_ns=3000, least_ns=4000, who=STAGE_0, stages=4,
+    slots=Slots("1f1b", 4, 2, 1, False),
     equal_in="compute", is_assumed=True, other_ns=None,
 )  # fmt: skip
 SURPLUS = SurplusMicrobatches(

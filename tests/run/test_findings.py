@@ -117,7 +117,7 @@ def test_every_place_that_a_panel_leads_to_is_a_lane_of_the_timeline(one: Run) -
     for model in (summary, why):
         for panel in model.panels:
             model.panel = panel
-            rows, columns = model.extent(panel)
+            rows, columns = model.panel_size(panel)
             for row in range(rows):
                 for column in range(columns):
                     model.set_cursor(panel, row, column)
@@ -150,7 +150,7 @@ def test_a_why_screen_shows_what_the_run_has() -> None:
     model.show(MEASURED)
     assert model.grouping in MEASURED.figures.path_groupings
     assert sum(ns for _, ns in model.sums()) == MEASURED.step_time_ns
-    assert (model.extent(SUMS)[0], model.extent(SEGMENTS)[0]) == (
+    assert (model.panel_size(SUMS)[0], model.panel_size(SEGMENTS)[0]) == (
         len(model.sums()),
         len(merged_segments_of(MEASURED)),
     )

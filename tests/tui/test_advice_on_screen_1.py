@@ -247,7 +247,7 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
         WhatIf("b", None, 81, flags="b", parameters=Parameters(tp=2, overlap_grad_reduce=True)),
     ]
     model.set_what_if(alike)
-    assert (model.left_out_count, model.extent(WHAT_IF)) == (1, (1, 1))
+    assert (model.left_out_count, model.panel_size(WHAT_IF)) == (1, (1, 1))
     long = "the first needs about 60.5 GB, as now"
     assert needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 has all")
     assert needs_and_keys(model, 100, 5, 30) == ("row 1: ~60.5 GB, as now", "4 all")

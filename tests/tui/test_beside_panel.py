@@ -112,7 +112,7 @@ def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: 
 
 def test_a_table_that_is_cut_says_how_much_of_it_is_there() -> None:
     table = Waits(RecordedRun(run_of(SLOW_RANK, 2)))
-    count, _ = table.extent
+    count, _ = table.size
     assert count
     assert _title_with_count(table.title, table, count + 1) == table.title
     cut = f"{table.title.partition(',')[0]}, {count - 1} of {count}"

@@ -75,9 +75,9 @@ def test_a_dimension_that_the_cluster_as_opened_has_not_is_shown_and_not_reset(
 def test_a_file_is_typed_and_none_takes_it_back(simulation: Simulation) -> None:
     for label in ("cluster", "system"):
         one = field(simulation, label)
-        given = plain(simulation, **one.typed(plain(simulation), "some/file"))
+        given = plain(simulation, **one.parse_text(plain(simulation), "some/file"))
         assert getattr(given.setup.parameters, label) == "some/file"
-        assert drafted(given, **one.typed(given, "none")).setup.parameters == Parameters()
+        assert drafted(given, **one.parse_text(given, "none")).setup.parameters == Parameters()
     with pytest.raises(UsageError, match=r"--system: type the name of a file"):
         field(simulation, "system").scrubbed(plain(simulation), 1, False)
 
@@ -93,8 +93,8 @@ def test_chunks_are_scrubbed_from_one_up(simulation: Simulation) -> None:
 
 def test_a_window_is_typed_and_scrubbing_goes_on_from_the_first_choice(simulation: Simulation) -> None:
     algorithm = field(simulation, "dim 0  algorithm")
-    given = plain(simulation, **algorithm.typed(plain(simulation), "direct4"))
+    given = plain(simulation, **algorithm.parse_text(plain(simulation), "direct4"))
     assert given.setup.parameters.algorithm == ("0=direct4",)
     assert algorithm.scrubbed(given, 1, False) == {"algorithm": ("0=ring",)}
     with pytest.raises(UsageError):
-        algorithm.typed(plain(simulation), "direct0")
+        algorithm.parse_text(plain(simulation), "direct0")

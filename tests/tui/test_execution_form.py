@@ -85,5 +85,5 @@ def test_a_switch_is_on_or_off(tmp_path: Path) -> None:
     assert fold.displayed_value(basis) == "off"
     on = form.make_draft_context(run.setup.with_changes(**fold.scrubbed(basis, 1, False)), basis)
     assert (on.setup.parameters.no_fold, fold.displayed_value(on), fold.origin(on)) == (True, "on", "given")
-    assert fold.typed(basis, "on") == {"no_fold": True}
-    assert fold.typed(on, "off") == {"no_fold": False}
+    assert fold.parse_text(basis, "on") == {"no_fold": True}
+    assert fold.parse_text(on, "off") == {"no_fold": False}

@@ -80,7 +80,7 @@ def test_a_list_is_not_scrubbed_and_its_items_are_kept_as_typed() -> None:
     assert typed("slow link", "1:3=0.5") == {"slow_link": ("1:3=0.5",)}
     # Of a draft with more ranks, though they do not fit the run on the screen.
     simulation = simulation_of()
-    found = field_named("slow rank", simulation).typed(drafted(simulation, world=64), "63=2")
+    found = field_named("slow rank", simulation).parse_text(drafted(simulation, world=64), "63=2")
     assert found == {"slow_rank": ("63=2",)}
 
 

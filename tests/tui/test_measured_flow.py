@@ -51,10 +51,10 @@ def test_every_field_of_the_form_changes_its_own_factor_and_comes_back() -> None
     opened = basis_of(Parameters())
     fields = factors()
     for field in fields:
-        now = changed_of(opened, field.typed(opened, "0.5"))
+        now = changed_of(opened, field.parse_text(opened, "0.5"))
         assert field.text(now) == "0.5"
         assert [one.label for one in fields if one.differs(opened, now)] == [field.label]
-        assert field.typed(now, "1") == field.reset(now, opened)
+        assert field.parse_text(now, "1") == field.reset(now, opened)
         assert changed_of(now, field.reset(now, opened)).setup.parameters == Parameters()
         assert field.text(changed_of(opened, field.scrubbed(opened, -1, False))) == "0.9"
         # What the form makes is a replay of this run, whose flags say the same.
@@ -65,7 +65,7 @@ def test_every_field_of_the_form_changes_its_own_factor_and_comes_back() -> None
 def test_a_factor_that_is_none_is_refused(text: str) -> None:
     field = factors()[0]
     with pytest.raises(UsageError) as raised:
-        field.typed(basis_of(Parameters()), text)
+        field.parse_text(basis_of(Parameters()), text)
     assert str(raised.value) == f"--compute-scale: found {text or 'nothing'}, expected a factor from 0 to 1e6"
 
 
@@ -76,7 +76,7 @@ def test_a_rank_is_never_scrubbed_to_no_time_which_its_flag_refuses() -> None:
         basis = changed_of(basis, field.scrubbed(basis, -1, False))
     assert basis.setup.parameters == Parameters(slow_rank=("1=0.1",))
     with pytest.raises(UsageError) as raised:
-        field.typed(basis, "0")
+        field.parse_text(basis, "0")
     assert str(raised.value) == "--slow-rank: found 0, expected a factor above 0 and up to 1e6"
 
 

@@ -53,7 +53,7 @@ def scrubbed(label: str, direction: int, large: bool = False, **parameters: obje
 def typed(label: str, text: str, **parameters: object) -> dict[str, object]:
     """What typing makes of a field."""
     simulation = simulation_of(**parameters)
-    return changed(simulation, field_named(label, simulation).typed(simulation, text))
+    return changed(simulation, field_named(label, simulation).parse_text(simulation, text))
 
 
 def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> None:
@@ -248,9 +248,9 @@ def test_algorithms_of_two_dimensions_stand_beside_each_other() -> None:
     simulation = simulation_of()
     basis = drafted(simulation)
     for label in ("dim 1  algorithm", "dim 0  algorithm"):
-        basis = drafted(basis, **field_named(label, simulation).typed(basis, "ring"))
+        basis = drafted(basis, **field_named(label, simulation).parse_text(basis, "ring"))
     assert basis.setup.parameters.algorithm == ("0=ring", "1=ring")
-    basis = drafted(basis, **field_named("dim 0  algorithm", simulation).typed(basis, "default"))
+    basis = drafted(basis, **field_named("dim 0  algorithm", simulation).parse_text(basis, "default"))
     assert basis.setup.parameters.algorithm == ("1=ring",)
 
 

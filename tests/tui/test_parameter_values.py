@@ -45,7 +45,7 @@ def apply(session: Session, number: int, move: str) -> Parameters:
     field = fields[number % len(fields)]
     if move in ("-", "+", "--", "++"):
         return replace(session.draft, **field.scrubbed(basis, 1 if "+" in move else -1, len(move) == 2))
-    return replace(session.draft, **field.typed(basis, move))
+    return replace(session.draft, **field.parse_text(basis, move))
 
 
 @settings(max_examples=60)

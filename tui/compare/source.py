@@ -201,7 +201,7 @@ class ComparedLanes:
 
     @property
     def matching_text(self) -> str:
-        """What of the two was matched."""
+        """Which parts of the two runs were matched, in words."""
         return paired_words(self.comparison)
 
     @cached_property

@@ -89,7 +89,7 @@ class ExecutionField(ParameterField):
             return ("analytical", "links")
         return choices(self.flag.field)
 
-    def typed(self, context: Any, text: str) -> Values:
+    def parse_text(self, context: Any, text: str) -> Values:
         if text.strip() in ("", _NONE):
             return {self.flag.field: self.flag.default}
         value = parse_typed(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())

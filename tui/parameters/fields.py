@@ -86,7 +86,7 @@ class FormField:
         """
         raise NotImplementedError
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         """Returns the parameters that change with the typed value. Raises `UsageError`."""
         raise NotImplementedError
 
@@ -240,7 +240,7 @@ class FlagField(ParameterField):
         """Returns a value that the command line takes too. Raises `UsageError`."""
         return {self.flag.field: parse_value(self.flag, repr(value))}
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         value = parse_typed(self.flag, text, _of_workloads(self.flag))
         return {self.flag.field: value}
 
@@ -275,7 +275,7 @@ class TextField(FlagField):
         name = next_name(tuple(PRESETS), context.setup.parameters.cluster or DEFAULT_PRESET, direction)
         return {"cluster": name, "dim": ()}
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         name = None if text in ("", "none") else text
         changed = {self.flag.field: name}
         return changed | {"dim": ()} if self.flag.field == "cluster" and name else changed
@@ -293,7 +293,7 @@ class NetworkField(FlagField):
         names = tuple(name for name, model in NETWORKS.items() if model.argument is None)
         return {self.flag.field: next_name(names, context.setup.parameters.network, direction)}
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         check_network(text)
         return {self.flag.field: text}
 
@@ -332,7 +332,7 @@ class DimensionField(FormField):
         value = getattr(self._dims(context)[self.index], self.attribute)
         return self._with(context, scrubbed_figure(value, direction, large))
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         dims = [dimension.flag() for dimension in self._dims(context)]
         parts = dims[self.index].split(":")
         parts[2 if self.attribute == "bandwidth" else 3] = text
@@ -362,7 +362,7 @@ class DimensionField(FormField):
 
     def copy_value(self, source: FormContext, target: FormContext) -> Values:
         text = self.text(source)
-        return self.typed(target, text)
+        return self.parse_text(target, text)
 
     def _with(self, context: FormContext, value: float) -> Values:
         dims = list(self._dims(context))
@@ -400,10 +400,10 @@ class AlgorithmField(FormField):
 
     def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         names = ("default", *ALGORITHM_NAMES)
-        return self.typed(context, next_name(names, self.text(context), direction))
+        return self.parse_text(context, next_name(names, self.text(context), direction))
 
     def reset(self, context: FormContext, opened: FormContext) -> Values:
-        return self.typed(context, self.text(opened))
+        return self.parse_text(context, self.text(opened))
 
     def origin(self, context: FormContext) -> str:
         return "by kind" if self.displayed_value(context) == "default" else FROM_USER
@@ -414,7 +414,7 @@ class AlgorithmField(FormField):
     def copy_value(self, source: FormContext, target: FormContext) -> Values:
         return self.reset(target, source)
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         item = f"{self.index}={text}"
         check_algorithm(item, text, also=("default",))
         others = [
@@ -473,7 +473,7 @@ class ListField(FlagField):
     def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         return {}
 
-    def typed(self, context: FormContext, text: str) -> Values:
+    def parse_text(self, context: FormContext, text: str) -> Values:
         items: tuple[str, ...] = () if text == "none" else parse_value(self.flag, text)
         world, dimensions = context.setup.parameters.world or context.layout.world, len(context.cluster.dims)
         for item in items:
@@ -506,8 +506,8 @@ class DimensionsField(ListField):
             return self.text(context)
         return ", ".join(f"{dim.kind} {dim.size}" for dim in dims) or "none"
 
-    def typed(self, context: FormContext, text: str) -> Values:
-        items = ListField.typed(self, context, text)["dim"]
+    def parse_text(self, context: FormContext, text: str) -> Values:
+        items = ListField.parse_text(self, context, text)["dim"]
         return {"dim": tuple(parse_dimension(item).flag() for item in items)}
 
     def origin(self, context: FormContext) -> str:

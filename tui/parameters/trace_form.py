@@ -71,7 +71,7 @@ class FactorField(FormField):
         """The least factor of scrubbing: that of a slow rank must be above 0."""
         return 0.1 if self.flag.field == "slow_rank" else 0.0
 
-    def typed(self, context: TraceContext, text: str) -> Values:  # type: ignore[override]
+    def parse_text(self, context: TraceContext, text: str) -> Values:  # type: ignore[override]
         try:
             value = float(text)
         except ValueError:

@@ -69,7 +69,7 @@ class TypedValue:
     def _refusal_reason(self, field: FormField, text: str) -> str:
         """Returns why a text is no value of the field; "" if it is one."""
         try:
-            field.typed(self._view.form.follow(), text)
+            field.parse_text(self._view.form.follow(), text)
         except UsageError as error:
             return str(error).rpartition(": ")[2]
         return ""
@@ -81,7 +81,7 @@ class TypedValue:
             typed, context = text.strip(), view.form.follow()
             view.refusal.clear()
             if typed != field.text(context):
-                view.change(field, lambda: field.typed(context, typed))
+                view.change(field, lambda: field.parse_text(context, typed))
         view.redraw()
 
 
@@ -257,7 +257,7 @@ class ParametersView(ScreenView):
             self.redraw()
         else:
             field, context = self.form.current_field, self.form.follow()
-            self.change(field, lambda: field.typed(context, value))
+            self.change(field, lambda: field.parse_text(context, value))
 
     def go_to_change(self, knob: WhatIf) -> None:
         """Moves the cursor to the first field in which a change differs from what is edited."""

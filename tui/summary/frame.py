@@ -140,7 +140,7 @@ def _title_with_count(title: str, table: SidePanel, rows: int) -> str:
     """Returns `Who waits for whom, 3 of 28` where a panel of `rows` lines, its heading among them, lacks some
     rows.
     """
-    count, visible_count = table.extent[0], max(rows - 1, 1)
+    count, visible_count = table.size[0], max(rows - 1, 1)
     if visible_count >= count or not isinstance(table, RankTable):
         return title
     return f"{title.removesuffix(', in all')}, {visible_count} of {count}"
@@ -177,8 +177,8 @@ class _Sizes:
         # One can scroll a long table next to them; truncated advice and words are not seen.
         side_rows, least = self.worst, self.worst
         if not is_folded:
-            side_rows += min(model.side_panel.extent[0], _SIDE_ROWS) + 6
-            least += min(model.side_panel.extent[0], _LEAST_ROWS) + 4
+            side_rows += min(model.side_panel.size[0], _SIDE_ROWS) + 6
+            least += min(model.side_panel.size[0], _LEAST_ROWS) + 4
         spare = height - self.top - self.bottom
         # The sentence that decides may be the second one: both come before bars that can be merged.
         first_lines = word_lines(model.results.figures.words[:2], width - self.figure - 2, _UNLIMITED)
@@ -322,7 +322,7 @@ class _Headings:
         """Returns the most rows that the bars with their heading can use, and the least that they get."""
         model = self.model
         most = (
-            max(model.side_panel.extent[0] + 4, 3) if model.panel == MAP else max(model.bars.most_rows + 1, 2)
+            max(model.side_panel.size[0] + 4, 3) if model.panel == MAP else max(model.bars.most_rows + 1, 2)
         )
         stages = len({track.stage for track in model.results.tracks})
         # Few stages have a row each, or two of them share one, and a row stays blank.

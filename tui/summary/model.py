@@ -63,9 +63,9 @@ class SummaryModel(PanelCursor):
             self.left_out_count = len(knobs) - len(self.knobs)
             self.set_cursor(WHAT_IF, *self.cursor(WHAT_IF))
 
-    def extent(self, panel: str) -> tuple[int, int]:
+    def panel_size(self, panel: str) -> tuple[int, int]:
         if panel == MAP:
-            return self.side_panel.extent
+            return self.side_panel.size
         results = self.results
         rows: dict[str, Sized] = {
             STAGES: self.bars.rows, WORST: results.figures.worst_findings, WHAT_IF: self.knobs or (),

@@ -55,7 +55,7 @@ class SidePanel(Protocol):
         ...
 
     @property
-    def extent(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:
         """(rows, columns) that the cursor moves in."""
         ...
 
@@ -67,7 +67,9 @@ class SidePanel(Protocol):
         """Does what `i` does."""
         ...
 
-    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+    def lines(
+        self, width: int, rows: int, cursor: tuple[int, int], glyphs: Glyphs, focused: bool
+    ) -> list[Line]:
         """Returns as many lines. at: the cursor."""
         ...
 
@@ -113,10 +115,10 @@ class RankMap:
 
     @property
     def is_empty(self) -> bool:
-        return self.extent == (1, 1)
+        return self.size == (1, 1)
 
     @property
-    def extent(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:
         return len(self._rows), self._run.shape.pp or 1
 
     def next(self) -> None:
@@ -128,13 +130,15 @@ class RankMap:
         row, column = at
         return TrackInterval(self._rows[row].classes[column], 0, self._run.step_time_ns)
 
-    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+    def lines(
+        self, width: int, rows: int, cursor: tuple[int, int], glyphs: Glyphs, focused: bool
+    ) -> list[Line]:
         rank_map = self._rows
         stages = self._run.shape.pp or 1
         left = min(max(8, *(len(_row_text(row)) + 2 for row in rank_map[:50])), max(width - stages - 1, 8))
         gap = 2 if left + 2 * stages + 1 <= width else 1
         stage_count = min((width - left) // gap, stages)
-        at_row, at_column = at
+        at_row, at_column = cursor
         first_column = min(max(at_column - stage_count + 1, 0), max(stages - stage_count, 0))
         values = [self._ns(row, stage) for row in rank_map for stage in range(stages)]
         least, most = min(values, default=0), max(values, default=0)
@@ -146,18 +150,18 @@ class RankMap:
             line: Line = [(fitted([(f" {_row_text(row)}", "")], left)[0][0], "")]
             for stage in range(first_column, first_column + stage_count):
                 glyph = _shade(self._ns(row, stage), most, glyphs)
-                is_at_cursor = focused and (index, stage) == at
+                is_at_cursor = focused and (index, stage) == cursor
                 line += [(glyph, f"{role} reversed" if is_at_cursor else role), (" " * (gap - 1), "")]
             lines.append(line)
         lines += [[] for _ in range(rows - 2 - len(lines))]
-        return [*lines, *self._legend(at, least, most, width, glyphs, focused)]
+        return [*lines, *self._legend(cursor, least, most, width, glyphs, focused)]
 
     def _ns(self, row: MapRow, stage: int) -> int:
         """Returns the measure of a cell of the map, ns."""
         return MEASURES[self.measure](self._run.accounts[row.classes[stage]])
 
     def _legend(
-        self, at: tuple[int, int], least: int, most: int, width: int, glyphs: Glyphs, focused: bool
+        self, cursor: tuple[int, int], least: int, most: int, width: int, glyphs: Glyphs, focused: bool
     ) -> list[Line]:
         """Returns what the heights mean; over it the cell under the cursor, or the mean of all ranks."""
         results = self._run
@@ -171,7 +175,7 @@ class RankMap:
         legend = f" {self.measure}: {' to '.join(ends)} % of step"
         if least == most:
             legend = f" {self.measure}: {ends[0]} % of step, all alike"
-        row, stage = at
+        row, stage = cursor
         rows = self._rows
         if not focused or row >= len(rows):
             mean = mean_of_ranks(results, map(MEASURES[self.measure], results.accounts))
@@ -280,7 +284,7 @@ class Waits(RankTable):
         return not self.shows_replay and len(self._run.tracks) < _FEWEST_RANKS and not self._run.waiting
 
     @property
-    def extent(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:
         return len(self.differences if self.shows_replay else self._run.waiting), 1
 
     @property
@@ -414,7 +418,7 @@ class LateRanks(RankTable):
         return self._rows
 
     @property
-    def extent(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:
         return len(self.rows), 1
 
     def next(self) -> None:

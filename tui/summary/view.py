@@ -68,7 +68,7 @@ class SummaryView(PanelsView):
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model
-        if columns and (model.panel != MAP or model.side_panel.extent[1] == 1):
+        if columns and (model.panel != MAP or model.side_panel.size[1] == 1):
             self._app.say(model.side_panel.sideways_text)
         else:
             super().action_move(rows, columns)

@@ -123,15 +123,15 @@ class MemoryRow:
             self._cached = run, class_id, run.model.memory_lane(class_id)
         return self._cached[2]
 
-    def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:
+    def line(self, lane: MemoryLane, window: Window, label_cells: int, columns: int) -> Line:
         """Returns `left` cells of words, with the peak in view of a GPU's capacity, and a glyph a column."""
         span = window.last_ns - window.first_ns
         edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
         peaks = lane.peak_bytes(edges)
         peak, limit = max(peaks), lane.limit
         percent = f"{100 * peak / limit:.0f}%"
-        name = f"  memory, stage {lane.stage}" if left > 20 else f" mem s{lane.stage}"
-        words = name[: left - len(percent) - 1].ljust(left - len(percent)) + percent
+        name = f"  memory, stage {lane.stage}" if label_cells > 20 else f" mem s{lane.stage}"
+        words = name[: label_cells - len(percent) - 1].ljust(label_cells - len(percent)) + percent
         levels = len(self.glyphs.heat) - 1
         line: Line = [(words, "warn" if peak > limit else "dim"), (self.glyphs.vertical, "dim")]
         for used_bytes in peaks:

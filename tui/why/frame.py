@@ -151,7 +151,7 @@ class WhyModel(PanelCursor):
         self.grouping = names[(names.index(self.grouping) + 1) % len(names)]
         self.set_cursor(SUMS, 0)
 
-    def extent(self, panel: str) -> tuple[int, int]:
+    def panel_size(self, panel: str) -> tuple[int, int]:
         if panel == WHAT_IF:
             return len(self.knobs or ()), 1
         return len(self.merged_segments if panel == SEGMENTS else self.sums()), 1
@@ -238,7 +238,7 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
     visible_panels: list[str] = []
     rows_left = height - 1
     for panel in order:
-        needed = model.extent(panel)[0] + (4 if panel == WHAT_IF else 2)
+        needed = model.panel_size(panel)[0] + (4 if panel == WHAT_IF else 2)
         if rows_left < (_LEAST_PANEL if visible_panels else 0):
             break
         rows = min(rows_left, needed if panel != WHAT_IF or model.knobs else max(needed, _LEAST_PANEL))
@@ -274,7 +274,7 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     title += model.base_words if panel == WHAT_IF else ""
     if panel == SEGMENTS and model.by_length:
         title += ", longest first"
-    count, _ = model.extent(panel)
+    count, _ = model.panel_size(panel)
     if panel == WHAT_IF:
         visible = [index for index in _change_rows(model, width, rows)[0] if index is not None]
     else:

@@ -251,10 +251,10 @@ def _nearest_divisor(value: int, limit: int) -> int:
 
 def _check_precision(gpu: Gpu, kind: str, precision: str) -> None:
     if precision not in precisions_of(gpu, kind):
-        raise UsageError(f"--precision {_quote(precision)}: {_expected(gpu, kind)}")
+        raise UsageError(f"--precision {_quote(precision)}: {_expected_text(gpu, kind)}")
 
 
-def _expected(gpu: Gpu, kind: str) -> str:
+def _expected_text(gpu: Gpu, kind: str) -> str:
     fitting = precisions_of(gpu, kind)
     words = f"{'one of ' if len(fitting) > 1 else ''}{', '.join(fitting)}"
     return f"expected {words}, in which {printable(gpu.name, 40)} computes {KINDS[kind].plural}"
@@ -304,7 +304,7 @@ def _add_row(result: OperationTimes, heading: _Heading, row: list[str]) -> None:
         precision = _TYPES.get(word, "")
         if precision not in precisions_of(result.gpu, result.kind):
             column = names[heading.precision_index]
-            raise UsageError(f"found {_quote(word)} for {column}, {_expected(result.gpu, result.kind)}")
+            raise UsageError(f"found {_quote(word)} for {column}, {_expected_text(result.gpu, result.kind)}")
     sizes = []
     for position, size in heading.positions:
         whole = size if position is None else parse_whole(row[position])

@@ -317,7 +317,7 @@ class RunSums(Struct, frozen=True, dict=True):
 
 
 def find_most_rows(by_row: Mapping[str, int]) -> list[str]:
-    """Returns the few rows, by their full names, that are most of a figure; none where many are."""
+    """Returns the names of the few rows that make up most of a figure, [] if it takes many."""
     rows = largest_keys(by_row)
     most = sum(by_row[row] for row in rows)
     return rows if len(rows) <= LISTED and 2 * most > sum(by_row.values()) else []

@@ -55,7 +55,7 @@ class Bubble(Weighed, frozen=True):
 
     rule = "bubble"
 
-    mean_ns: int
+    mean_bubble_ns: int
     """The mean of all ranks."""
     least_ns: int
     """The shortest wait of the ranks in `who`."""
@@ -81,7 +81,7 @@ class Bubble(Weighed, frozen=True):
             text = f"{who} stages wait about as long for {others}, {longest}"
         else:
             # The neighbour whose data they wait for is not the cause: no other stage is named.
-            mean = self.figure(self.mean_ns)
+            mean = self.figure(self.mean_bubble_ns)
             text = f"Ranks wait {mean} for other stages on average, {self.who.inside} longest, {longest}"
         text += "" if self.slots is None else f": {self.slots.words}"
         if self.equal_in:
@@ -116,7 +116,8 @@ def find_bubble(run: RunSums) -> Iterator[Bubble]:
     # With so little compute stages are equal by any layout: see `assumed_compute_ns`.
     little = 100 * run.results.assumed_compute_ns <= max(run.stage_busy_ns)
     yield Bubble(
-        step_ns=run.step_ns, ns=worst, cause="bubble", lost_ns=run.bubble_ns, mean_ns=run.mean_ns["bubble"],
+        step_ns=run.step_ns, ns=worst, cause="bubble", lost_ns=run.bubble_ns,
+        mean_bubble_ns=run.mean_ns["bubble"],
         least_ns=min(bubbles[class_id] for class_id in longest),
         who=None if len(longest) == len(bubbles) else name_stages(run, longest),
         stages=run.simulation.layout.pp, slots=_slots(run, lost), equal_in=equal_in,

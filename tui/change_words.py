@@ -46,8 +46,8 @@ _FULL_GAIN = re.compile(r"full gain from (\d+) micro-batches on, here (\d+)")
 # A schedule in front of the flags that require it.
 _BEFORE_FLAGS = re.compile(r"([^ ,]+), (.*?)( \(.*)?")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
-# for equal work: that comes before it, and the step, which is dropped last. Without `(twice the batch` a
-# larger gain in the second row would look like an error of order.
+# for equal work: that comes before it, and the step, which is dropped last. In short forms, `or twice the
+# batch` alone would not explain why a larger gain is in the second row.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
     "if the batch may double (microbatches {0}, {1}): same work in",

@@ -41,7 +41,7 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         run_text = session.run_words()
         if session.current is not session.opened:
             if run_text not in text_of([second]):
-                # So the step is not taken for that of the file as it is.
+                # It names the run: the step is not that of the file as it is.
                 facts.insert(max(changed, 1) + 1, run_text)
             other = session.against_words()
             if other and f" vs {other}" not in text_of([second]):

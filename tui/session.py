@@ -202,7 +202,7 @@ class Session:
 
     @property
     def doing(self) -> str:
-        """The verb for making another run."""
+        """The word for making another run."""
         return self.opened.setup.activity
 
     def facts(self, wide: bool) -> list[str]:

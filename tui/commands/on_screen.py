@@ -44,8 +44,8 @@ def show(
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     tour = None
-    # The keys of the tour are those of the other screens. Where sibling files were not used, its changes
-    # would be of an unintended run: the note comes first.
+    # The tour has no keys of screen 7. Where sibling files were not used, its changes would be of an
+    # unintended run: the note comes first.
     untaken = any(diagnostic.code == "files-not-taken" for diagnostic in session.current.diagnostics)
     if keeper is not None and session.current.timed and first != "sweep" and not untaken:
         from tui.tour import first_tour

@@ -150,8 +150,8 @@ class Calibrating:
 
     @property
     def _calibration_on_screen(self) -> Calibration | None:
-        """The calibration whose parameters the simulated run has, unless one of that run itself is
-        requested.
+        """The tried calibration, if the simulated run has its parameters; None while the panel is open or
+        that run has a calibration of its own.
         """
         pair, calibration = self._pair, self._tried_calibration
         if calibration is None or self.is_open or self._current is not None or pair is None:

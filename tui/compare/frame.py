@@ -225,7 +225,7 @@ _LOWER, _LEAST_LOWER = 11, 4
 _UPPER = 21
 # The frame of what differs, and notices below it.
 _AROUND_ROWS = 6
-# Lines of a taller lane.
+# The most additional lines of a lane.
 _TALLER = 2
 # Lines of what differs most between two ranks, on a tall screen.
 _WHY_LINES = 5
@@ -447,7 +447,7 @@ def _pair_lines(
         mark = ">" if is_at_cursor and is_first else " "
         name = model.compared.pair_name(pair)
         name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
-        # A measured lane counts by the id of its stage; the common name of a lane stands before it.
+        # The count of a measured lane is the id of its stage, which needs the word.
         stage = "" if not lane.count.isdigit() else "stage " if left > 20 else "s "
         title = f"{mark} {name}" if is_first else f"   {stage}{lane.count}"
         busy = f"{'AB'[side]}{format_share(busy_ns[side], steps[side]):>5}"

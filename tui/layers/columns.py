@@ -65,7 +65,7 @@ class ShownColumns(NamedTuple):
     heading: str
     """The heading of the name."""
     name_cells: tuple[int, int, int]
-    """The cells of the name: at least, at least where even that is too much, and at most."""
+    """The cells of the name: at least, at least on the narrowest screens, and at most."""
     ends: bool = False
     """Whether names differ at their ends."""
     without: frozenset[str] = frozenset()

@@ -216,7 +216,7 @@ class OpTable(Table):
         words = f" {self._unit}" if self.each else ""
         return [f"{op.title} {' '.join(op.kinds)} {op.runs.work}{words}".lower() for op in self._rows]
 
-    # -- places ----------------------------------------------------------------------------
+    # -- positions -------------------------------------------------------------------------
 
     def mark(self, line: int) -> tuple[str, str | None, int | None]:
         operation = self.of_line(line)

@@ -257,7 +257,7 @@ class WorkloadTable(Table):
             return f"{heading} is priced row by row: not for more than {MOST_PRICED} rows"
         return super().cannot_sort(heading)
 
-    # -- places ----------------------------------------------------------------------------
+    # -- positions -------------------------------------------------------------------------
 
     def find_path(self, cancelled: Callable[[], bool]) -> object:
         return self._results.compute_layer_path(cancelled)

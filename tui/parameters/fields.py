@@ -147,7 +147,7 @@ def scrubbed_figure(value: float, direction: int, large: bool) -> float:
 
 
 _DEGREES = ("world", "tp", "ep", "pp", "cp")
-# Groups whose values follow from the type of the GPU or NIC unless they are given.
+# Parameters whose values follow from the type of the GPU or NIC unless they are given.
 _OF_TYPE = ("nvlink", "nic")
 _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
 

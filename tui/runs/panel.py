@@ -169,7 +169,7 @@ def _step_cells(run: HistoryRun, first: HistoryRun) -> Line:
 
 
 class _KnownStep(NamedTuple):
-    """What is known of a run that need not be in memory: a `Stepped`, to say how much work its step is."""
+    """What is known of a run that need not be in memory: a `SteppedRun`, to say how much work its step is."""
 
     step_time_ns: int
     work: StepWork | None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.runs.panel import ChosenRuns
     from tui.sweep.sweeping import Sweeping
 
-# The table is of the run on the screen: changing that would remove what was asked for.
+# The table is of the run on the screen: changing that would remove the requested table.
 NO_OTHER_YET = "there is no other run yet: change a parameter first (5)"
 KEPT_ALREADY = "this run is kept already"
 RUN_STOPPED, WITH_CHANGE = "the run was stopped", "; u has the change again"

@@ -194,7 +194,7 @@ class _Sizes:
         needed = max(changes, len(notes)) + 2
         self.bottom += max(min(needed - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
-        # Stages that share rows leave some blank: 16 in 13 rows need 8.
+        # Stages that share rows leave some blank: 16 stages in 13 rows take 8 of them.
         model.fit(self.middle - _AROUND_BARS)
         if len(model.bars.rows) < model.bars.most_rows:
             # A map next to them keeps its scale.

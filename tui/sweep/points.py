@@ -18,7 +18,7 @@ from tui.listing import ListColumn, find_from
 from tui.sweep.sweep_result import SweepResult
 
 FRONT, STEP, MORE = "*", "step", "slower"
-# A placeholder for the heading of the rate, which `per_work` has.
+# A placeholder for the heading of the rate, which is that of `choose_measure`.
 RATE = "rate"
 MEMORY, GPUS, COST, EQUIVALENT = "memory", "GPUs", "$ a step", "alike"
 # Columns of the figures: (heading, size, left).

@@ -45,7 +45,8 @@ class PictureOutput(str):
 class Output:
     """The file that Textual's writer thread writes to: it counts what is still in flight.
 
-    It calls `written` in the writer's thread when nothing is in flight, and `gone` once, when writing fails.
+    on_written: called in the writer's thread when nothing is in flight. on_gone: called once, when writing
+    fails.
     """
 
     def __init__(self, stream: TextIO, on_written: Callable[[], None], on_gone: Callable[[], None]) -> None:

@@ -326,7 +326,7 @@ class Arrangement(LaneListing):
         self._rebuild(self.rows[self.focus].key)
 
     def toggle(self) -> None:
-        """Open or close the lane under the cursor: a group's lanes, or the streams of ranks."""
+        """Opens or closes the lane under the cursor: a group's lanes, or the streams of ranks."""
         key = self.rows[self.focus].key
         open_keys = self._open if key.path else self._unfolded
         key = key._replace(stream=None)
@@ -337,7 +337,7 @@ class Arrangement(LaneListing):
         self._rebuild(key)
 
     def toggle_ranks(self) -> None:
-        """Show the equal ranks of the lane under the cursor one by one, or as one lane again; the same for
+        """Shows the equal ranks of the lane under the cursor one by one, or as one lane again; the same for
         tracks that are similar.
         """
         key = self.rows[self.focus].key
@@ -377,7 +377,7 @@ class Arrangement(LaneListing):
             self._hidden.pop(key, None)
 
     def open_level(self) -> None:
-        """Open every lane of the kind under the cursor: all groups of its level, or all streams."""
+        """Opens every lane of the kind under the cursor: all groups of its level, or all streams."""
         key = self.rows[self.focus].key
         if key.path:
             self._open |= {group for group in self._groups if len(group.path) == len(key.path)}
@@ -390,7 +390,7 @@ class Arrangement(LaneListing):
         self._rebuild(key)
 
     def close_all(self) -> None:
-        """Close every lane, whatever its level."""
+        """Closes every lane, whatever its level."""
         key = self.rows[self.focus].key
         self._open.clear()
         self._unfolded.clear()
@@ -454,7 +454,7 @@ class Arrangement(LaneListing):
     # -- what is shown, and where ----------------------------------------------------
 
     def toggle_pin(self) -> None:
-        """Keep the lane under the cursor above the others, or put it back in its position."""
+        """Keeps the lane under the cursor above the others, or puts it back in its position."""
         key = self.rows[self.focus].key
         if key in self._pinned:
             del self._pinned[key]
@@ -463,7 +463,7 @@ class Arrangement(LaneListing):
         self._rebuild(key)
 
     def hide(self) -> bool:
-        """Take the lane under the cursor off the list; False for the last one, which stays."""
+        """Hides the lane under the cursor; returns False for the last one, which stays."""
         row = self.rows[self.focus]
         self._hidden[row.key] = None
         pinned = self._pinned.copy()
@@ -484,12 +484,12 @@ class Arrangement(LaneListing):
         self._rebuild(self.rows[self.focus].key)
 
     def next_order(self) -> None:
-        """Sort the lanes by what comes next in the source's orders."""
+        """Sorts the lanes by what comes next in the source's orders."""
         orders = list(self.source.orders)
         self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)].id)
 
     def sort_by(self, id: str) -> None:
-        """Sort the lanes by one of the source's orders; an unknown id changes nothing."""
+        """Sorts the lanes by one of the source's orders; an unknown id changes nothing."""
         self.order = next((order for order in self.source.orders if order.id == id), self.order)
         self._group_lanes.clear()
         self._rebuild(self.rows[self.focus].key)

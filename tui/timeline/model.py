@@ -127,7 +127,7 @@ class TimelineModel(Navigation):
         self.arrangement.move(by)
 
     def toggle_fold(self) -> None:
-        """Show or hide what is under the lane of the cursor: its streams, or a group's lanes."""
+        """Shows or hides what is under the lane of the cursor: its streams, or a group's lanes."""
         self.arrangement.toggle()
 
     def go_to(self, key: LaneKey) -> None:

@@ -136,16 +136,16 @@ class Navigation:
             self.history.leave(before)
 
     def zoom(self, numerator: int, denominator: int, at_ns: int | None = None) -> None:
-        """Show numerator / denominator of the span; the cursor, or another time, stays in its column."""
+        """Shows numerator / denominator of the span; the cursor, or another time, stays in its column."""
         at_ns = self.cursor_ns if at_ns is None else at_ns
         self._change(self.window.zoomed(at_ns, numerator, denominator, self.columns))
 
     def pan(self, numerator: int, denominator: int) -> None:
-        """Move the view by a share of itself; the cursor keeps its column."""
+        """Moves the view by a share of itself; the cursor keeps its column."""
         self._pan_to(self.window.panned(numerator, denominator, self.columns))
 
     def center(self, time_ns: int) -> None:
-        """Move the view so that a time is in its middle; the cursor keeps its column."""
+        """Moves the view so that a time is in its middle; the cursor keeps its column."""
         window = self.window
         self._pan_to(window.moved_to(time_ns - window.span_ns // 2, window.span_ns, self.columns))
 

@@ -197,7 +197,7 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
 
 
 def _run_on_screen(arguments: argparse.Namespace) -> int:
-    """Shows the sweep on screen 7, while it runs."""
+    """Shows the sweep on screen 7, while it runs; returns the exit status."""
     from tui.commands.on_screen import check_open_files, is_terminal, show
 
     for option, value in (("--json", arguments.json), ("--csv", arguments.csv)):

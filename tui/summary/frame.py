@@ -313,7 +313,7 @@ class _Headings:
             self.spare -= 1
 
     def _take_rows(self, rows: int) -> int:
-        """Takes this many of the spare rows, or as many as there are."""
+        """Takes this many of the spare rows, or as many as there are, and returns how many."""
         used_rows = max(min(rows, self.spare), 0)
         self.spare -= used_rows
         return used_rows

@@ -290,8 +290,8 @@ class SweepView(TableView):
         self.redraw()
 
     def leads_to(self, name: str) -> bool:
-        """Returns 6 with two points compares them: the marked ones, or one and that at the cursor, or the
-        fastest.
+        """Returns whether it compares two points, as 6 does: the marked ones, or one and that at the cursor,
+        or the fastest.
         """
         cursor_point, shown_sweep = self._cursor_point, self._result
         if name != "compare" or cursor_point is None or shown_sweep is None:

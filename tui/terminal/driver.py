@@ -31,7 +31,9 @@ _END_OF_PICTURE = b"\x1b[?2026l\x1b[m"
 
 
 def _own_descriptor(shared: int) -> int:
-    """Opens the same terminal anew, so that writing never blocks; the shell's descriptor is unchanged."""
+    """Returns the same terminal, opened anew so that writing never blocks; the shell's descriptor is
+    unchanged.
+    """
     try:
         return os.open(os.ttyname(shared), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError:

@@ -112,7 +112,7 @@ def draw_lane(
 
 
 def _merge_roles(row_cells: list[tuple[str, str]]) -> Line:
-    """Merges neighbouring cells of one role."""
+    """Returns the cells with neighbours of one role merged."""
     return [
         ("".join(text for text, _ in cells), role) for role, cells in groupby(row_cells, key=itemgetter(1))
     ]

@@ -113,7 +113,7 @@ class Diagnostic(Struct, frozen=True):
     """
 
     def location_text(self) -> str:
-        """`file:line:column`, as compilers print it; unknown parts are left out."""
+        """Returns `file:line:column`, as compilers print it; unknown parts are left out."""
         parts = [printable(self.file) or "-"]
         if self.line is not None:
             parts.append(str(self.line))
@@ -129,7 +129,7 @@ class Diagnostic(Struct, frozen=True):
         return self.severity
 
     def text(self) -> str:
-        """`file:line:column: severity code message`."""
+        """Returns `file:line:column: severity code message`."""
         return f"{self.location_text()}: {self.severity} {self.code} {self.message}"
 
     def values(self) -> dict[str, str | int | None]:

@@ -60,7 +60,7 @@ class Comparison:
 
     @cached_property
     def _account_names(self) -> dict[str, str]:
-        """Returns {name of an account of any run: its name for these two}, "" where neither run has it."""
+        """{name of an account of any run: its name for these two}, "" where neither run has it."""
         name_sets: dict[str, set[str]] = {name: set() for name in COMMON_ACCOUNTS}
         for run in (self._comparison.a, self._comparison.b):
             of = run.trace.categories

@@ -1,5 +1,5 @@
-"""The model room: sizes of a transformer, where they come from, and what a layout makes of them.
+"""The model room: sizes of a transformer, their sources, and the rows and memory of a model on a layout.
 
-From a model and a layout to rows with times and bytes, and to what a rank holds in memory. Knows no
-network and no schedule. A kind of configuration is one file and one line in `huggingface.py`.
+Makes rows with times and bytes from a model and a layout, and the memory of a rank. Knows no network and no
+schedule. A kind of configuration is one file and one line in `huggingface.py`.
 """

@@ -1,7 +1,7 @@
 """The rows that AICB writes for SimAI from a model's arguments, its quirks included (docs/models.md).
 
 Two generators: `plain`, whose compute cells are 1, and `aiob`, whose cells are measured. Their rows, types
-and bytes differ. The times behind the cells are found again by what its rows halve, double and repeat.
+and bytes differ. The times behind the cells are recovered from how its rows halve, double and repeat them.
 """
 
 from __future__ import annotations
@@ -15,33 +15,37 @@ from simcore.records import NamedTuple, Struct
 from simcore.units import plain_number
 from simcore.workload import Workload
 
-# `layernorm`, `mlp_layer`: what AICB calls them. A cell that nothing was measured for.
+# AICB's cell for rows without a measured time.
 _NOT_MEASURED = 1
-# Tokens are sent to experts in FP8 with a scale of 4 bytes each 128: that many of 2 bytes (frame DeepSeek).
+# The size of tokens sent to experts (frame DeepSeek) as a share of 2 bytes: FP8, and a scale of 4 bytes
+# for each 128.
 _FP8_SHARE = (1 + 4 / 128) / 2
 _NONE = ("NONE", 0)
 _Collective = tuple[str, int]
 
 
 class AicbVersion(NamedTuple):
-    """What AICB wrote in one period, where that differs from what it writes today (docs/models.md).
-
-    keys: what the header has behind tp. embedding: bytes that a word's number counts as, by 2. sevenfold:
-    experts are seven rows, and what tp 1 does not send is NONE with its size. norms: layers without sequence
-    parallelism are `attention_norm` and `mlp_norm`, the loss has cells of 1 and no optimizer follows it.
-    """
+    """What AICB wrote in one period, where that differs from what it writes today (docs/models.md)."""
 
     name: str
+    """The name of the version."""
     period: str
+    """When it was in use, in words."""
     keys: tuple[str, ...]
+    """The keys of the header behind tp."""
     embedding: int = 4
+    """The bytes that AICB counts for a parameter of the embedding, divided by 2."""
     sevenfold: bool = False
+    """Whether experts are seven rows, and what tp 1 does not send is NONE with its size."""
     norms: bool = False
+    """Whether layers without sequence parallelism are `attention_norm` and `mlp_norm`, the loss has cells of
+    1 and no optimizer follows it.
+    """
 
 
 _KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
-# By the commits af5cf2b (embedding), e0dab52 (vpp), cf516c0 (pp_comm), b9d142e (ep, pp, ga, all_gpus). When
-# seven rows became five is not known: a file with pp_comm has the one or the other.
+# From the commits af5cf2b (embedding), e0dab52 (vpp), cf516c0 (pp_comm), b9d142e (ep, pp, ga, all_gpus).
+# It is unknown when seven rows became five: files with pp_comm have either.
 VERSIONS: dict[str, AicbVersion] = {
     version.name: version
     for version in (
@@ -57,38 +61,56 @@ NEWEST = "2025-12"
 
 
 class AicbConfig(Struct, frozen=True):
-    """What AICB's arguments say. layers: of the whole model. experts: None without experts (`--moe_enable`).
-
-    mla: with it the frame is DeepSeek. recompute: of activations, which doubles attention. version: of
-    `VERSIONS`.
-    """
+    """AICB's arguments."""
 
     layers: int
+    """Layers of the whole model."""
     hidden: int
+    """The hidden size."""
     heads: int
+    """Attention heads."""
     ffn: int
+    """The inner size of the feed-forward part."""
     vocab: int
+    """The vocabulary, before it is padded."""
     seq: int
+    """Tokens of a sequence."""
     microbatch_size: int
+    """Sequences of a micro-batch."""
     global_batch: int
+    """Sequences of a step."""
     world: int
+    """Ranks."""
     tp: int
+    """The tensor-parallel degree."""
     pp: int
+    """Pipeline stages."""
     ep: int
+    """The expert-parallel degree."""
     sequence_parallel: bool
+    """Whether activations between linears are divided among tp ranks."""
     recompute: bool
+    """Whether activations are recomputed, which doubles attention."""
     bias: bool
+    """Whether linears have a bias."""
     experts: int | None
+    """Experts of a layer; None without experts (`--moe_enable`)."""
     experts_per_token: int
+    """Experts that a token is sent to."""
     shared_experts: int
+    """Experts that every token takes."""
     dense_layers: int
+    """Layers without experts."""
     mla: Mla | None
+    """Latent attention; with it the frame is DeepSeek."""
     vocab_step: int = 128
+    """The vocabulary of each tp rank is padded to a multiple of this."""
     version: str = NEWEST
+    """One of `VERSIONS`."""
 
     @property
     def padded_vocab(self) -> int:
-        """The vocabulary as it is cut by tp."""
+        """The vocabulary as tp divides it."""
         step = self.vocab_step * self.tp
         return -(-self.vocab // step) * step
 
@@ -99,10 +121,10 @@ class AicbConfig(Struct, frozen=True):
 
     @property
     def pp_comm(self) -> int | float:
-        """Bytes of an activation between stages, as the header has them."""
+        """Bytes of an activation between stages, as the header states them."""
         if self.pp == 1:
             return 0
-        # With sequence parallelism AICB divides (not yet in 2024), and Python writes a float.
+        # With sequence parallelism AICB divides (not yet in 2024), so that Python writes a float.
         is_divided = self.sequence_parallel and not self.written_by.sevenfold
         return self.activation / self.tp if is_divided else self.activation
 
@@ -113,12 +135,12 @@ class AicbConfig(Struct, frozen=True):
 
     @property
     def microbatches(self) -> int:
-        """Micro-batches of a step: what does not divide is lost, 0 is possible."""
+        """Micro-batches of a step: a remainder is dropped, 0 is possible."""
         return self.global_batch // (self.microbatch_size * self.dp)
 
     @property
     def stage_layers(self) -> int:
-        """Layers of a stage: what does not divide is lost."""
+        """Layers of a stage: a remainder is dropped."""
         return self.layers // self.pp
 
     @property
@@ -128,27 +150,33 @@ class AicbConfig(Struct, frozen=True):
 
 
 class AicbTimes(Struct, frozen=True):
-    """ns of the parts of a step, as AICB's measurement gives them.
-
-    attention, mlp: forward of one layer. optimizer: the two figures of Adam. linear: whether the projections
-    of latent attention are timed; AICB's own file has none of them.
-    """
+    """The times of the parts of a step, ns, as AICB measures them."""
 
     embedding: int
+    """The embedding."""
     attention: int
+    """Forward of one layer's attention."""
     mlp: int
+    """Forward of one layer's feed-forward part."""
     optimizer: tuple[int, int]
+    """The two figures of Adam."""
     latent: int = 0
+    """The projections of latent attention; 0 where they are not timed, as in AICB's own file."""
 
 
 class AicbRow(NamedTuple):
-    """One row: ns of its three cells, and (type, bytes) of their collectives."""
+    """One row of the file."""
 
     name: str
+    """The name of the row."""
     cells: tuple[int, int, int] = (_NOT_MEASURED,) * 3
+    """The times of its three cells, ns."""
     fwd: _Collective = _NONE
+    """(type, bytes) of the forward's collective."""
     ig: _Collective = _NONE
+    """(type, bytes) of the input gradient's collective."""
     wg: _Collective = _NONE
+    """(type, bytes) of the weight gradient's collective."""
 
     @property
     def collectives(self) -> tuple[_Collective, _Collective, _Collective]:
@@ -156,14 +184,17 @@ class AicbRow(NamedTuple):
         return self.fwd, self.ig, self.wg
 
     def text(self) -> str:
-        """The row as a line of the file."""
+        """Returns the row as a line of the file."""
         of_phases = zip(self.cells, self.collectives, strict=True)
         middle = "\t".join(f"{ns}\t{kind}\t{size}" for ns, (kind, size) in of_phases)
         return f"{self.name}\t-1\t{middle}\t100"
 
 
 def aicb_text(config: AicbConfig, times: AicbTimes | None) -> str:
-    """The file. times: of aiob; None for plain, whose cells are 1. Raises `UsageError` where AICB stops."""
+    """Returns the text of the file.
+
+    times: of aiob; None for plain, whose cells are 1. Raises `UsageError` where AICB stops.
+    """
     rows = aicb_rows(config, times)
     header_values = {
         "ep": config.ep, "pp": config.pp, "vpp": config.stage_layers, "ga": config.microbatches,
@@ -181,7 +212,7 @@ def aicb_text(config: AicbConfig, times: AicbTimes | None) -> str:
 
 
 def aicb_rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow]:
-    """The rows of the file. Raises `UsageError` where AICB stops."""
+    """Returns the rows of the file. Raises `UsageError` where AICB stops."""
     version = config.written_by
     if version.sevenfold and config.experts is not None and times is None:
         raise UsageError(
@@ -197,7 +228,7 @@ def aicb_rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow]:
     if config.microbatches:
         first = tuple(block.all_rows(names))
     if config.microbatches > 1:
-        # From the second on they are equal: the embedding's cell is what the block before left behind.
+        # From the second on blocks are equal: the embedding's cell is the last value of the block before.
         second = tuple(block.all_rows(names))
     rows += first
     rows += second * (config.microbatches - 1)
@@ -210,7 +241,9 @@ def aicb_rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow]:
 
 
 def modules(config: AicbConfig) -> list[tuple[str, int]]:
-    """(name, parameters of one rank) of what AICB counts, in its order; `fused` (a norm) is no row."""
+    """Returns (name, parameters of one rank) of the modules that AICB counts, in its order; `fused` (a norm)
+    is no row.
+    """
     tp, hidden, bias = config.tp, config.hidden, int(config.bias)
     vocab, version = config.padded_vocab, config.written_by
     blocks = ("attention_norm", "mlp_norm") if version.norms else ("attention_layer", "mlp_layer")
@@ -222,14 +255,14 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
         return (inner // tp) * outer + bias * outer
 
     mlp = [("mlp_column", column(hidden, config.ffn)), ("mlp_row", row(config.ffn, hidden))]
-    # Words in 8 bytes each of 2 (before, in 4), and a table of positions, whatever the model.
+    # AICB counts a parameter of the vocabulary 4 times (2 before), and a table of positions for every model.
     parts = [("embedding_layer", version.embedding * (vocab // tp) * hidden + config.seq * hidden)]
     attention = _attention_modules(config, column, row)
 
     def layer_of(experts: list[tuple[str, int]]) -> list[tuple[str, int]]:
         if config.sequence_parallel:
             return [*attention, ("fused", 2 * hidden), *experts]
-        # Whole blocks instead of their linears, and no norms.
+        # These are whole blocks instead of their linears, and no norms.
         return [
             (blocks[0], sum(n for name, n in attention if name != "fused")),
             (blocks[1], sum(n for name, n in experts if name != "mlp_moelayer")),
@@ -274,7 +307,7 @@ def _expert_modules(config: AicbConfig, mlp: list[tuple[str, int]]) -> list[tupl
     if config.mla is None:
         return [("mlp_moelayer", 2 * config.hidden * (config.ffn * here // config.tp))]
     shared = mlp if config.shared_experts > 0 else []
-    # The shared expert is counted here and once more in its own rows.
+    # AICB counts the shared expert here and once more in its own rows.
     experts = 3 * config.hidden * (config.ffn * here // config.tp) + sum(n for _, n in shared)
     return [("mlp_moelayer", experts), *shared]
 
@@ -297,7 +330,7 @@ def _prologue(config: AicbConfig, times: AicbTimes | None, total: int, moe: int)
 
 
 class _Block:
-    """The rows of one micro-batch. aiob's embedding has what the row before it left behind for a cell."""
+    """Makes the rows of one micro-batch. The cell of aiob's embedding is the last value of the row before."""
 
     def __init__(self, config: AicbConfig, times: AicbTimes | None) -> None:
         self.config = config
@@ -305,15 +338,15 @@ class _Block:
         self.before = times.optimizer[1] if times else _NOT_MEASURED
 
     def all_rows(self, names: list[str]) -> Iterator[AicbRow]:
-        """The rows of one micro-batch."""
+        """Yields the rows of one micro-batch."""
         for name in names:
             yield from self.rows(name)
         if self.times is None or self.config.written_by.norms:
-            size = self.config.vocab * self.config.hidden * 2  # without what it is padded by
+            size = self.config.vocab * self.config.hidden * 2  # without padding
             yield AicbRow("embedding_norm", fwd=("ALLREDUCE", size))
 
     def rows(self, name: str) -> Iterator[AicbRow]:
-        """The row of a module; of experts its five."""
+        """Yields the row of a module; of experts their five."""
         if name == "mlp_moelayer":
             yield from self._seven_expert_rows() if self.config.written_by.sevenfold else self._expert_rows()
             return
@@ -333,7 +366,7 @@ class _Block:
         once = times.mlp if name.startswith("mlp") else times.attention
         if self.config.mla and name.startswith("attention"):
             once = times.latent
-        # Of attention alone, and of its linears alone: their whole forward again.
+        # AICB adds the whole forward again, of attention alone or of its linears alone.
         again = self.config.recompute and self.config.sequence_parallel and name.startswith("attention")
         twice = 2 if again else 1
         forward, backward = once * twice, once
@@ -399,11 +432,11 @@ class _Block:
             self.before = times.mlp
 
     def _seven_expert_rows(self) -> Iterator[AicbRow]:
-        """The experts as they were: their tokens are sent over tp, too."""
+        """Yields the seven rows of experts of older versions, whose tokens are sent over tp, too."""
         config, times = self.config, self.times
         assert times is not None
         experts = config.experts or 1
-        # Of tokens at first; the one public file that has `pp_comm` too counts the router's weights.
+        # The size is that of tokens; in the one public file with `pp_comm`, that of the router's weights.
         of_router = "pp_comm" in config.written_by.keys
         counts = 2 * experts * (config.hidden if of_router else config.microbatch_size * config.seq)
         between = config.activation // config.tp
@@ -428,16 +461,16 @@ class _Block:
         self.before = times.mlp
 
 
-# The parts that AICB's own text of its measurements (`--comp_filepath`, us of each part of a layer) has.
+# Parts of AICB's text of its measurements (`--comp_filepath`, us of each part of a layer).
 _ATTENTION, _MLP = "layernorm", "layernorm2"
 _OPTIMIZER = "param_time"
 
 
 def read_times(path: str, data: bytes, recompute: bool) -> AicbTimes:
-    """The times of such a file; `recompute` counts flash attention twice.
+    """Returns the times in a text of AICB's measurements; `recompute` counts flash attention twice.
 
     A line that ends in a colon begins a part; `time_gpu_avg` is its time, us, of Adam `time_gpu_min` too.
-    Raises InputError with the place of what is no time, and for a file without a part that is needed.
+    Raises InputError with the position of an invalid time, and for a file without a part that is needed.
     """
     attention = mlp = embedding = 0.0
     optimizer = [0.0, 0.0]
@@ -481,7 +514,7 @@ def read_times(path: str, data: bytes, recompute: bool) -> AicbTimes:
 
 
 def times_of_rows(workload: Workload, config: AicbConfig) -> AicbTimes:
-    """The times that the cells of an aiob file of that config are made of, ns, each as most rows have it."""
+    """Returns the times behind the cells of an aiob file of that config, ns, each as most rows have it."""
     forward, backward = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     experts: Counter[int] = Counter()
     before = ""
@@ -503,7 +536,7 @@ def times_of_rows(workload: Workload, config: AicbConfig) -> AicbTimes:
     def usual(counts: Counter[tuple[str, int]], *names: str) -> int:
         return next((ns for (name, ns), _ in counts.most_common() if name in names), 0)
 
-    # Linears have half of it each: which of two that are halved alike is not seen.
+    # Each linear has half of it, rounded down: of two times with equal halves either may be the right one.
     parallel = config.sequence_parallel
     attention = (
         usual(forward, "attention_column", "attention_row")
@@ -526,6 +559,6 @@ def times_of_rows(workload: Workload, config: AicbConfig) -> AicbTimes:
         latent = (
             usual(backward, "attention_linear_q_lora", "attention_linear_kv_lora") if parallel else attention
         )
-    # The mean of Adam is left in the first embedding's cell; both figures, its least too, are the sum.
+    # The first embedding's cell has the mean of Adam; the optimizer's cell is the sum of both figures.
     mean = first - 1 if optimizer <= 2 * (first - 1) <= 2 * optimizer else optimizer
     return AicbTimes(usual(forward, "embedding_layer"), attention, mlp, (optimizer - mean, mean), latent)

@@ -9,7 +9,7 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.aicb import NEWEST, VERSIONS, AicbConfig
 from simcore.model.sizes import Mla
 
-# Argument -> what AICB takes without it.
+# Argument -> AICB's default.
 _COUNTS = {
     "world_size": 1, "tensor_model_parallel_size": 1, "pipeline_model_parallel": 1, "global_batch": 4,
     "micro_batch": 1, "num_layers": 24, "seq_length": 2048, "hidden_size": 1024, "vocab_size": 32000,
@@ -22,7 +22,7 @@ _SWITCHES = (
     "enable_sequence_parallel", "swiglu", "add_bias_linear", "recompute_activations", "moe_enable",
     "aiob_enable",
 )  # fmt: skip
-# Field of `AicbConfig` -> argument, of those that are taken as they are.
+# Field of `AicbConfig` -> argument, of arguments that are taken unchanged.
 _FIELDS = {
     "vocab": "vocab_size", "seq": "seq_length", "microbatch_size": "micro_batch",
     "global_batch": "global_batch", "world": "world_size", "tp": "tensor_model_parallel_size",
@@ -34,9 +34,9 @@ _SWITCH_FIELDS = {
     "sequence_parallel": "enable_sequence_parallel", "recompute": "recompute_activations",
     "bias": "add_bias_linear",
 }  # fmt: skip
-# `aicb_version` is ours: which period's rows are written.
+# `aicb_version` is wltui's: it chooses the period whose rows are written.
 _WORDS = ("frame", "comp_filepath", "model_name", "aicb_version")
-# They change no byte of the file that AICB writes.
+# Arguments that change no byte of the file that AICB writes.
 _WITHOUT_EFFECT = frozenset((
     "use_distributed_optimizer", "use_flash_attn", "context_parallel_size", "gpu_type", "epoch_num",
     "overlap_version", "max_position_embeddings", "moe_grouped_gemm", "computation_enable", "dtype",
@@ -48,14 +48,15 @@ _WITHOUT_EFFECT = frozenset((
 ))  # fmt: skip
 _FRAMES = ("Megatron", "DeepSeek")
 _MOST = 1 << 40
-# Beyond this lies a slip of the keyboard: a file of more rows is not simulated.
+# More is a mistyped number: a file of more rows is not simulated.
 _MOST_ROWS = 10_000_000
 
 
 class AicbArguments:
-    """Arguments parsed. config: sizes and degrees. aiob: as they have it, comp_filepath: the times to take.
+    """Parsed arguments of AICB.
 
-    diagnostics: what of them is not known.
+    config: sizes and degrees. aiob: whether cells are measured. comp_filepath: the file of times.
+    diagnostics: which arguments are unknown.
     """
 
     def __init__(self, text: str) -> None:
@@ -77,7 +78,9 @@ class AicbArguments:
 
 
 def _values(words: list[str]) -> dict[str, str | None]:
-    """Argument without its dashes, `-` as `_`, -> its value, None for a switch; the last one counts."""
+    """Returns {argument without its dashes, `-` as `_`: its value}, None for a switch; the last one
+    counts.
+    """
     while words and not words[0].startswith("--"):
         words = words[1:]
     values: dict[str, str | None] = {}
@@ -155,7 +158,9 @@ def _config(values: dict[str, str | None]) -> AicbConfig:
 
 
 def check_config(config: AicbConfig) -> None:
-    """Raises `UsageError` for what AICB itself refuses, with what would fit, and for files too long."""
+    """Raises `UsageError` for configs that AICB itself refuses, with what would fit, and for files
+    too long.
+    """
     ranks = config.tp * config.pp
     if config.world % ranks:
         below = config.world - config.world % ranks

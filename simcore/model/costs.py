@@ -1,5 +1,5 @@
-"""What the ops of a row cost on a GPU, each with what bounds it: compute, memory or its launch; and the FLOPs
-of a step, as papers count them for MFU and HFU.
+"""The costs of the ops of a row on a GPU, each with what bounds it (compute, memory or its launch); and the
+FLOPs of a step, as papers count them for MFU and HFU.
 
 Time of an op = max(FLOPs / (peak x efficiency), bytes / (hbm x share)) + launch (docs/models.md).
 """
@@ -20,29 +20,32 @@ from simcore.model.training import Training
 from simcore.records import NamedTuple, replace
 from simcore.workload.model import GroupKind
 
-# Kernels that the host starts between its reading of the experts' loads and the first long one: copies of the
+# Kernels that the host starts from its reading of the experts' loads to the first long kernel: copies of the
 # counts, the permutation and its maps, the all-to-all.
 _KERNELS_BEFORE_EXPERTS = 12
 
 
-# Numbers of 2 bytes in a line of 128.
+# Numbers of 2 bytes in a line of 128 bytes.
 _LINE = 64
 
 
 class Op(NamedTuple):
-    """One kernel, or some alike. efficiency: share of the peak that its FLOPs reach, 0 without FLOPs.
-
-    seconds: with its launch. bound: `compute`, `memory` or `launch`, by what takes longest. kernels: how many
-    the host starts for it.
-    """
+    """One kernel, or some equal ones."""
 
     name: str
+    """The name of the op."""
     flops: float
+    """Its FLOPs."""
     bytes: float
+    """The bytes that it reads and writes."""
     efficiency: float
+    """The share of the peak that its FLOPs reach; 0 without FLOPs."""
     seconds: float
+    """Its time with its launch, s."""
     bound_by: str
+    """`compute`, `memory` or `launch`, whichever takes longest."""
     kernels: int = 1
+    """How many kernels the host starts for it."""
 
 
 class RowOps(NamedTuple):
@@ -54,7 +57,7 @@ class RowOps(NamedTuple):
 
 
 class Costs:
-    """The ops of one training on one GPU. `scale`: of all times, as measured ones want it."""
+    """Makes the ops of one training on one GPU."""
 
     def __init__(self, gpu: Gpu, training: Training) -> None:
         self.gpu = gpu
@@ -62,10 +65,10 @@ class Costs:
         self.engine = ENGINES[training.engine]
         self.kernels = self.engine.kernels
         if training.compiled:
-            # Gradients are added up outside of what is compiled.
+            # Gradients are added up outside of the compiled code.
             self.kernels = replace(FUSED, adds_gradients=self.engine.kernels.adds_gradients)
         self.peak = gpu.peak * 1e12
-        # Waited for: the slowest of all GPUs.
+        # All GPUs wait for the slowest.
         self._wait = 1.0 + gpu.spread * slowest_deviation(training.world)
         self._slow = {
             precision: self._wait / gpu.sustained_of(precision) for precision in {"bf16", training.precision}
@@ -73,13 +76,13 @@ class Costs:
         self._slow[""] = self._wait / gpu.clock
         self.memory = gpu.hbm * 1e9 * gpu.elementwise
         self.launch = gpu.launch_us * 1e-6
-        # s for each kernel that the host starts; a CUDA graph starts them all.
+        # Time for each kernel that the host starts, s; a CUDA graph starts all at once.
         self.host = 0.0 if self.engine.graphs and gpu.peak_fp4 else gpu.host_us * 1e-6
 
     # -- kinds of op ---------------------------------------------------------------------
 
     def product(self, name: str, m: int, n: int, k: int, precision: str = "") -> Op:
-        """A product of matrices, m x k by k x n. Operands of a narrower precision are cast before."""
+        """Returns a product of matrices, m x k by k x n. Operands of a narrower precision are cast before."""
         precision = precision or self.training.precision
         moved_bytes = 2.0 * (m * k + k * n + m * n)
         one = product_time(self.gpu, precision, m, n, k)
@@ -88,18 +91,22 @@ class Costs:
         )
 
     def cast(self, name: str, elements: float, precision: str) -> list[Op]:
-        """An operand of a linear cast to its precision, once by rows and once by columns; none in bf16."""
+        """Returns the casts of a linear's operand to its precision, once by rows and once by columns; none in
+        bf16.
+        """
         if precision == "bf16" or not elements:
             return []
-        # A scale of the whole tensor is known from the steps before; NVFP4's is found by one more reading.
+        # A scale of the whole tensor is known from the steps before; that of NVFP4 takes one more reading.
         read, write_bytes = (4.0 if precision == "nvfp4" else 2.0), BYTES[precision]
         return [self.elementwise(f"{name} cast", elements, (read + 2 * write_bytes) / 2)]
 
     def grouped(
         self, name: str, loads: Sequence[int], time: Callable[[int], OperationTime], moved_bytes: float
     ) -> Op:
-        """Products of one kernel, one for each expert with so many tokens. time: what the kernel takes if all
-        experts have as many as one; each then takes its share of that.
+        """Returns the products of one kernel, one for each expert with its tokens.
+
+        time: the time of the kernel if all experts have as many tokens as one; each then takes its share of
+        that.
         """
         count = len(loads)
         flops = alone = 0.0
@@ -122,9 +129,9 @@ class Costs:
         moved_bytes: float,
         kernels: int = 1,
     ) -> Op:
-        """An operation of which it is known what it takes alone, s: what it takes in training.
+        """Returns an operation in training from its time alone, s.
 
-        precision: of products, which draw the power that lowers the clock; "" for what does not.
+        precision: of products, which draw the power that lowers the clock; "" for other operations.
         """
         slow = self._slow[precision] if bound_by == "compute" else self._wait
         seconds = alone * slow
@@ -135,7 +142,10 @@ class Costs:
     def elementwise(
         self, name: str, elements: float, passes: float, kernels: int = 1, share: float | None = None
     ) -> Op:
-        """`passes` reads and writes of so many 2-byte numbers; share: of hbm, where not that of most."""
+        """Returns an op of `passes` reads and writes of 2-byte numbers.
+
+        share: the share of the memory bandwidth that it reaches; None for that of most kernels.
+        """
         return self._op(name, 0.0, 2.0 * elements * passes, 0.0, self.peak, kernels, share)
 
     def _op(
@@ -151,14 +161,14 @@ class Costs:
     # -- parts of a layer ----------------------------------------------------------------
 
     def linear(self, name: str, tokens: int, out: int, inner: int, precision: str = "") -> RowOps:
-        """A linear on `tokens`: its product, and those of its two gradients."""
+        """Returns a linear on `tokens`: its product, and those of its two gradients."""
         precision = precision or self.training.precision
         forward = self.product(name, tokens, out, inner, precision)
-        # Tokens are no rows of its operands' memory, which alignment is of: whatever their number.
+        # Tokens are not the aligned dimension of its operands, so that any number of them is rounded up.
         weights = self.product(name, inner, out, -(-tokens // _LINE) * _LINE, precision)
         added = self._accumulation_bytes
         if added:
-            # It is hidden as far as the product takes longer.
+            # This is hidden as far as the product takes longer.
             moved_bytes = added * inner * out
             seconds = math.hypot(weights.seconds, moved_bytes / self.memory)
             efficiency = weights.efficiency * weights.seconds / seconds
@@ -172,12 +182,12 @@ class Costs:
                 *self.cast(name, tokens * out, precision),
                 self.product(name, tokens, inner, out, precision),
             ],
-            # Its operands are cast for the other two.
+            # Its operands are cast by the other two products.
             [weights, *self._accumulation_ops(name, inner * out)],
         )
 
     def grouped_linear(self, name: str, loads: Sequence[int], out: int, inner: int) -> RowOps:
-        """A linear of experts with so many tokens each."""
+        """Returns a linear of experts with so many tokens each."""
         gpu, precision, count, rows = self.gpu, self.training.precision, len(loads), sum(loads)
         if count == 1:
             return self.linear(name, rows, out, inner)
@@ -224,20 +234,22 @@ class Costs:
         )
 
     def _accumulation_ops(self, name: str, elements: float) -> list[Op]:
-        """A kernel that adds the gradients, where their product does not."""
+        """Returns a kernel that adds the gradients, where their product does not."""
         if not self._accumulates_gradients or self.kernels.adds_gradients:
             return []
         return [self.elementwise(f"{name} added", elements, 1 + self.training.grad_bytes)]
 
     def _recomputed_half(self, product: Op) -> list[Op]:
-        """Of a product that backward runs forward again in every second linear, half: torchtitan does so."""
+        """Returns half of a product that backward runs forward again in every second linear, as torchtitan
+        does.
+        """
         if not (self.engine.selective_by_op and self.training.recompute_rows):
             return []
         half = product._replace(seconds=product.seconds / 2, flops=product.flops / 2, bytes=product.bytes / 2)
         return [half._replace(name=f"{product.name} again")]
 
     def attention_core(self) -> RowOps:
-        """Attention between its linears."""
+        """Returns attention between its linears."""
         training, gpu = self.training, self.gpu
         model = training.model
         heads = model.heads / training.tp
@@ -280,11 +292,13 @@ class Costs:
         return RowOps(scored, backward, [])
 
     def _ring_merges(self) -> tuple[list[Op], list[Op]]:
-        """What a ring of keys and values adds to attention: after each step but the first its outputs are
-        merged with those before, in fp32, and backward the gradients of queries, and of keys and values.
+        """Returns (forward, backward) the ops that a ring of keys and values adds to attention.
+
+        After each step but the first its outputs are merged with those before, in fp32; in backward the
+        gradients of queries, and of keys and values.
         """
         training, kernels = self.training, self.engine.kernels
-        # Megatron gathers keys and values for one attention; PyTorch goes over them in steps all the same.
+        # With all-gather Megatron runs one attention over all keys and values; PyTorch still runs in steps.
         in_steps = training.cp_comm_type == "p2p" or self.engine.holds == "fsdp"
         if training.cp == 1 or not in_steps:
             return [], []
@@ -299,9 +313,9 @@ class Costs:
         )
 
     def norm(self) -> RowOps:
-        """A norm over the hidden size, of the tokens between linears."""
+        """Returns a norm over the hidden size, of the tokens between linears."""
         elements = self.training.tokens // self.training.shard * self.training.model.hidden
-        # PyTorch's own LayerNorm is one kernel, its RMSNorm as many as it has operators.
+        # PyTorch's LayerNorm is one kernel; its RMSNorm has as many as operators.
         fused = self.training.model.norm_bias
         return self._passes_ops("norm", elements, FUSED.norm if fused else self.kernels.norm)
 
@@ -310,16 +324,16 @@ class Costs:
         return self.kernels.gated if self.training.model.gated else self.kernels.activation
 
     def residual(self) -> RowOps:
-        """The residual's addition, with dropout where there is one."""
+        """Returns the residual's addition, with dropout where the model has it."""
         elements = self.training.tokens // self.training.shard * self.training.model.hidden
         passes = self.kernels.residual
         if self.training.model.dropout:
-            # Its mask is written as bytes, and read with the gradient.
+            # The mask is written as bytes, and read with the gradient.
             passes = passes._replace(forward=passes.forward + 0.5, backward=passes.backward + 1)
         return self._passes_ops("residual", elements, passes)
 
     def _passes_ops(self, name: str, elements: float, passes: Passes) -> RowOps:
-        """An elementwise op and its gradient over so many 2-byte numbers."""
+        """Returns an elementwise op and its gradient over so many 2-byte numbers."""
         return RowOps(
             [self.elementwise(name, elements, passes.forward, passes.forward_kernels)],
             [self.elementwise(name, elements, passes.backward, passes.backward_kernels)],
@@ -327,7 +341,9 @@ class Costs:
         )
 
     def attention_in(self) -> RowOps:
-        """The projections to queries, keys and values, with rotary positions where there are."""
+        """Returns the projections to queries, keys and values, with rotary positions where the model has
+        them.
+        """
         training = self.training
         model, tokens = training.model, training.tokens
         heads = model.heads // training.tp
@@ -355,29 +371,29 @@ class Costs:
     def _symmetric_ops(
         self, name: str, elements: float, passes: float, kernels: int, share: float | None = None
     ) -> RowOps:
-        """Returns an elementwise operation whose backward pass takes as long as its forward pass."""
+        """Returns an elementwise op that takes as long in backward."""
         op = self.elementwise(name, elements, passes, kernels, share)
         return RowOps([op], [op], [])
 
     def attention_out(self) -> RowOps:
-        """The projection of attention's output."""
+        """Returns the projection of attention's output."""
         model, training = self.training.model, self.training
         return self.linear(
             "projection", training.tokens, model.hidden, model.heads // training.tp * model.value_dim
         )
 
     def mlp_in(self, ffn: int, tokens: int) -> RowOps:
-        """The first linear of a feed-forward part (both, where it is gated), and its activation."""
+        """Returns the first linear of a feed-forward part (both, where it is gated), and its activation."""
         width = 2 if self.training.model.gated else 1
         activation = self._passes_ops("activation", tokens * ffn, self._activation)
         return concat_ops(self.linear("up", tokens, width * ffn, self.training.model.hidden), activation)
 
     def mlp_out(self, ffn: int, tokens: int) -> RowOps:
-        """The second linear of a feed-forward part."""
+        """Returns the second linear of a feed-forward part."""
         return self.linear("down", tokens, self.training.model.hidden, ffn)
 
     def router(self) -> RowOps:
-        """Which expert each token is sent to, and its tokens sorted by them."""
+        """Returns the choice of experts for each token, and the sorting of tokens by expert."""
         training = self.training
         moe = training.model.moe
         assert moe is not None
@@ -385,27 +401,29 @@ class Costs:
         scores = self.product("router", tokens, moe.experts, training.model.hidden, precision="bf16")
         top_k = self.elementwise("top-k", tokens * moe.experts, 6, 6)
         sort = self.permute()
-        # The host reads how many tokens each expert gets before it starts what follows.
+        # The host reads how many tokens each expert gets before it starts the next kernels.
         host = _KERNELS_BEFORE_EXPERTS * self.host
         read = [Op("counts read", 0.0, 0.0, 0.0, host, "host", 0)] if host else []
         return RowOps([scores, top_k, *read, *sort.fwd], [scores, scores, top_k, top_k, *sort.ig], [])
 
     def permute(self) -> RowOps:
-        """The tokens of an expert rank brought into the order of its experts, or back."""
+        """Returns the reordering of the tokens of an expert rank by expert, or back."""
         moe = self.training.model.moe
         assert moe is not None
-        # One kernel reads a token once and writes a copy for each of its experts, or adds these up.
+        # A kernel reads a token once and writes a copy for each of its experts, or adds the copies up.
         passes = 1 + 1 / moe.experts_per_token
         elements = self.routed_tokens * self.training.model.hidden
         return self._symmetric_ops("permute", elements, passes, 3, self.gpu.permute)
 
     @property
     def routed_tokens(self) -> int:
-        """Tokens that one rank's experts get, if all get the same, each counted once an expert."""
+        """Tokens that one rank's experts get, if all get the same, each counted once for each expert."""
         return self.training.routed_tokens
 
     def experts(self, loads: Sequence[int] = ()) -> RowOps:
-        """The experts of a rank, as grouped products. loads: tokens of each, where they are uneven."""
+        """Returns the experts of a rank, as grouped products. loads: tokens of each, where they are
+        uneven.
+        """
         model = self.training.model
         moe = model.moe
         assert moe is not None
@@ -413,7 +431,7 @@ class Costs:
             here = moe.experts // self.training.ep
             loads = (max(1, self.routed_tokens // here),) * here
         rows, width = sum(loads), 2 if model.gated else 1
-        # No kernel of activations has biases of experts in it; those that have run one operator at a time.
+        # No kernel of activations includes biases of experts: with biases operators run one at a time.
         biased = model.bias == "all"
         activation = EAGER.gated if biased and model.gated else self._activation
         return concat_ops(
@@ -425,18 +443,20 @@ class Costs:
         )
 
     def _bias(self, name: str, elements: float) -> RowOps:
-        """Biases of experts: added to each row, and their gradients added up over the rows."""
+        """Returns the addition of biases of experts to each row, and that of their gradients over the
+        rows.
+        """
         forward = self.elementwise(f"{name} bias", elements, 2)
         return RowOps([forward], [self.elementwise(f"{name} bias", elements, 1)], [])
 
     def embedding(self) -> RowOps:
-        """The rows of the table taken up, and their gradients added to it."""
+        """Returns the lookup of rows of the table, and the addition of their gradients to it."""
         elements = self.training.tokens * self.training.model.hidden
         op = self.elementwise("embedding", elements, 3, 3)
         return RowOps([op], [op], [self.elementwise("embedding", elements, 2)])
 
     def head(self) -> RowOps:
-        """The output layer and the loss on its logits."""
+        """Returns the output layer and the loss on its logits."""
         training = self.training
         vocab = training.padded_vocab // training.tp
         elements = training.tokens * vocab
@@ -453,16 +473,16 @@ class Costs:
         )
 
     def optimizer(self, states: float, parameters: float) -> RowOps:
-        """Adam over `states` numbers of this rank, its gradients read and weights written."""
+        """Returns Adam over `states` numbers of this rank, its gradients read and weights written."""
         moved_bytes = states * 34 + parameters * (self.training.grad_bytes + 2)
         return RowOps([], [self._op("Adam", 0.0, moved_bytes, 0.0, self.peak)], [])
 
 
 def slowest_deviation(ranks: int) -> float:
-    """Returns how many standard deviations the slowest of so many is behind the mean, of normal speeds.
+    """Returns by how many standard deviations the slowest of so many ranks is behind the mean.
 
-    Blom's approximation of the expected maximum, with Hastings' of the normal distribution's quantiles
-    (Abramowitz and Stegun 26.2.23, to 4.5e-4).
+    Speeds are normally distributed: Blom's approximation of the expected maximum, with Hastings' of the
+    quantiles (Abramowitz and Stegun 26.2.23, to 4.5e-4).
     """
     if ranks < 2:
         return 0.0
@@ -474,28 +494,28 @@ def slowest_deviation(ranks: int) -> float:
 
 
 def concat_ops(*parts: RowOps) -> RowOps:
-    """The ops of several parts, one after another."""
+    """Returns the ops of several parts, one after another."""
     return RowOps(*([op for part in parts for op in part[phase]] for phase in range(3)))
 
 
 def select_ops(ops: RowOps, names: Sequence[str], is_matching: bool = True) -> RowOps:
-    """The ops whose names begin with one of these words, or (chosen False) all others."""
+    """Returns the ops whose names begin with one of these words, or (is_matching False) all others."""
     return RowOps(*([op for op in part if (op.name.split()[0] in names) == is_matching] for part in ops))
 
 
 def nanoseconds(ops: list[Op]) -> int:
-    """What they take together, ns, rounded once."""
+    """Returns the time of ops together, ns, rounded once."""
     return round(sum(op.seconds for op in ops) * 1e9)
 
 
 def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
-    """(of the model, of the hardware) of one step of all ranks.
+    """Returns the FLOPs of one step of all ranks: (of the model, of the hardware).
 
     The model's: three times the forward's products, attention over the whole square of scores, the output
-    layer (the formula of arXiv 2104.04473, which counts no causal mask); causal: of the square the half that
-    a causal mask leaves. The hardware's: what is recomputed, too.
+    layer (the formula of arXiv 2104.04473, which counts no causal mask). causal: counts only the half of the
+    square that a causal mask leaves. The hardware's include what is recomputed.
     """
-    # Biases and norms are no products.
+    # Biases and norms are left out: they are no products.
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
     core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
@@ -521,29 +541,35 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
 
 
 class CellCollective(NamedTuple):
-    """A collective of a cell. beside: compute does not wait for it. ports: where ranks differ, the bytes that
-    go through the port of each rank of an expert group.
-    """
+    """A collective of a cell."""
 
     collective: str
+    """`ALLREDUCE`, `ALLGATHER` and the like."""
     group: GroupKind
+    """The kind of group."""
     bytes: int
+    """The whole buffer."""
     is_overlapped: bool = False
+    """Whether compute does not wait for it."""
     ports: tuple[int, ...] = ()
+    """The bytes through the port of each rank of an expert group, where ranks differ."""
 
 
 class Row(NamedTuple):
-    """A row before it is columns: its ops, and the collective of each of its cells.
-
-    by_rank: where ranks of an expert group differ, the ops of each; `ops` are then those of the fullest.
-    """
+    """A row before it becomes columns."""
 
     name: str
+    """The name of the row."""
     ops: RowOps
+    """Its ops; where ranks of an expert group differ, those of the fullest."""
     fwd: CellCollective | None = None
+    """The collective of the forward."""
     ig: CellCollective | None = None
+    """The collective of the input gradient."""
     wg: CellCollective | None = None
+    """The collective of the weight gradient."""
     by_rank: tuple[RowOps, ...] = ()
+    """The ops of each rank of an expert group, where they differ."""
 
 
 NOTHING = RowOps([], [], [])

@@ -9,42 +9,46 @@ from simcore.records import NamedTuple, Struct
 
 
 class Passes(NamedTuple):
-    """What an elementwise op of a layer reads and writes, in passes over its tensor of 2-byte numbers.
-
-    forward_kernels, backward_kernels: launches.
-    """
+    """The reads and writes of an elementwise op of a layer, in passes over its tensor of 2-byte numbers."""
 
     forward: float
+    """Passes of the forward."""
     backward: float
+    """Passes of the backward."""
     forward_kernels: int = 1
+    """Launches of the forward."""
     backward_kernels: int = 1
+    """Launches of the backward."""
 
 
 class Kernels(Struct, frozen=True):
-    """The kernels of a layer's elementwise ops, as one trainer writes them.
-
-    norm: over the hidden size. residual: the addition. rotary: of queries and keys. gated, activation: SwiGLU
-    of two products, or GELU of one; passes over one of them. loss: passes over the logits. small: kernels of
-    a layer forward and backward that take no time worth counting but their launch: biases, splits. merge:
-    passes over the output of attention where parts of it are merged in fp32 (one kernel: 2 bytes read, 4 read
-    and written; PyTorch's operators one by one: 32 bytes).
-    routing: kernels of a layer with experts, each way, that count, mask and balance its tokens.
-    adds_gradients: products of weight gradients add to those of earlier micro-batches.
-    """
+    """The kernels of a layer's elementwise ops in one trainer."""
 
     norm: Passes
+    """A norm over the hidden size."""
     residual: Passes
+    """The addition of the residual."""
     rotary: Passes
+    """Rotary positions of queries and keys."""
     gated: Passes
+    """SwiGLU of two products; passes over one of them."""
     activation: Passes
+    """GELU of one product."""
     loss: Passes
+    """Passes over the logits."""
     small: tuple[int, int]
+    """Kernels of a layer, forward and backward, of which only the launch counts: biases, splits."""
     merge: float
+    """Passes over the output of attention where parts of it are merged in fp32 (one kernel: 2 bytes read, 4
+    read and written; PyTorch's operators one by one: 32 bytes).
+    """
     adds_gradients: bool = False
+    """Whether products of weight gradients add to those of earlier micro-batches."""
     routing: int = 30
+    """Kernels of a layer with experts, each way, that count, mask and balance its tokens."""
 
 
-# One kernel each: forward the tensor is read and written, backward its gradient, too (Megatron-LM with
+# One kernel each: forward reads and writes the tensor, backward its gradient, too (Megatron-LM with
 # Transformer Engine or apex; torch.compile fuses the same chains).
 FUSED = Kernels(
     norm=Passes(2, 4, 1, 2),
@@ -72,7 +76,7 @@ EAGER = Kernels(
     small=(6, 4),
     merge=16,
 )
-# InternLM's and Megatron-DeepSpeed's: norm and rotary from apex and flash-attention, the rest as written.
+# InternLM's and Megatron-DeepSpeed's: norm and rotary from apex and flash-attention, other ops as in `EAGER`.
 PARTLY = Kernels(
     norm=Passes(2, 4, 1, 2),
     residual=Passes(3, 3),
@@ -86,43 +90,51 @@ PARTLY = Kernels(
 
 
 class Engine(Struct, frozen=True):
-    """A trainer. name: as `--engine-preset` has it. compiled: whether `--compile on` fits it.
-
-    kernels: without torch.compile; with it they are `FUSED`. newest_attention: whether attention runs the
-    kernels that are written for the GPU (Transformer Engine's, FlashAttention-3) or FlashAttention-2.
-    graphs: whether CUDA graphs start a layer's kernels on GPUs with FP4, as NVIDIA's recipes for Blackwell.
-    pipeline_shards: whether it runs a pipeline of 1f1b with ZeRO 3. least_bucket, bucket_of_replica:
-    parameters whose gradients are sent at once, at least, and for each replica (Megatron-LM
-    distributed_data_parallel.py: max(40 M, 1 M a replica); DeepSpeed's reduce_bucket_size: 500 M).
-    broadcast_us: where each rank's share of the weights of ZeRO 1 comes by a broadcast of its own, what one
-    takes besides its bytes, us (fitted on InternLM's steps with ZeRO 1 on 8 to 1,024 GPUs: docs/accuracy.md).
-    whole_gradients: ZeRO 1 adds gradients up whole on every rank (DeepSpeed's pipeline engine).
-    bucket_share: share of the network's rate that gradients and weights reach behind the last backward, where
-    buckets are copied, sent and waited for in turn (fitted on BigScience's and InternLM's steps together).
-    scatters: ranks of tp send their shares of an activation to the next stage. blocking_transfers: such a
-    transfer runs on the stream of compute (DeepSpeed's pipe/p2p.py).
-    holds: whose way of holding weights, gradients and the loss it has, megatron, deepspeed or fsdp.
-    selective_by_op: whether what it runs again of a layer are single products.
-    """
+    """A trainer."""
 
     name: str
+    """As `--engine-preset` has it."""
     kernels: Kernels
+    """Its kernels without torch.compile; with it they are `FUSED`."""
     compiled: bool = False
+    """Whether `--compile on` fits it."""
     newest_attention: bool = True
+    """Whether attention runs the kernels that are written for the GPU (Transformer Engine's,
+    FlashAttention-3), not FlashAttention-2.
+    """
     graphs: bool = False
+    """Whether CUDA graphs start a layer's kernels on GPUs with FP4, as in NVIDIA's recipes for Blackwell."""
     pipeline_shards: bool = False
+    """Whether it runs a pipeline of 1f1b with ZeRO 3."""
     least_bucket: int = 40_000_000
+    """The least number of parameters whose gradients are sent at once (Megatron-LM
+    distributed_data_parallel.py: max(40 M, 1 M a replica); DeepSpeed's reduce_bucket_size: 500 M).
+    """
     bucket_of_replica: int = 0
+    """The least number for each replica."""
     broadcast_us: float = 0.0
+    """The time of a broadcast besides its bytes, us, where each rank's share of the weights of ZeRO 1 has a
+    broadcast of its own (fitted on InternLM's steps with ZeRO 1 on 8 to 1,024 GPUs: docs/accuracy.md).
+    """
     whole_gradients: bool = False
+    """Whether ZeRO 1 adds gradients up whole on every rank (DeepSpeed's pipeline engine)."""
     bucket_share: float = 1.0
+    """The share of the network's rate that gradients and weights reach behind the last backward, where
+    buckets are copied, sent and waited for in turn (fitted on BigScience's and InternLM's steps together).
+    """
     scatters: bool = False
+    """Whether ranks of tp send their shares of an activation to the next stage."""
     blocking_transfers: bool = False
+    """Whether such a transfer runs on the stream of compute (DeepSpeed's pipe/p2p.py)."""
     holds: str = "megatron"
+    """Whose rules for the memory of weights, gradients and the loss it follows: megatron, deepspeed
+    or fsdp.
+    """
     selective_by_op: bool = False
+    """Whether it recomputes single products of a layer."""
 
     def bucket(self, replicas: int) -> int:
-        """Parameters whose gradients are sent at once, of a run with so many replicas."""
+        """Returns the parameters whose gradients are sent at once, in a run with so many replicas."""
         return max(self.least_bucket, self.bucket_of_replica * replicas)
 
 

@@ -1,4 +1,6 @@
-"""Constants of a GPU and the engine on it: what an op costs is made of them (gpus.toml has the sources)."""
+"""Constants of a GPU and the engine on it, from which costs of ops are computed (gpus.toml has the
+sources).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _TABLE = "gpu"
 
 
 class Gpu(Struct, frozen=True):
-    """The fields are those of gpus.toml: TFLOP/s, GB/s, GB, us and ns."""
+    """The constants of a GPU. The fields are documented in gpus.toml: TFLOP/s, GB/s, GB, us and ns."""
 
     name: str
     peak: float
@@ -50,11 +52,13 @@ class Gpu(Struct, frozen=True):
     network: float
     network_ns: float
     source: str = ""
-    # Names of gpus.toml whose values it takes, the nearest first; one of gpus.toml begins with itself.
     bases: tuple[str, ...] = ()
+    """Names of gpus.toml whose values it takes, the nearest first; one of gpus.toml begins with itself."""
 
     def peak_of(self, precision: str) -> float:
-        """Dense TFLOP/s of products in a precision of `PRECISIONS`. Raises `UsageError` where it has none."""
+        """Returns dense TFLOP/s of products in a precision of `PRECISIONS`. Raises `UsageError` where it has
+        none.
+        """
         peak = {"bf16": self.peak, "nvfp4": self.peak_fp4}.get(precision, self.peak_fp8)
         if not peak or not self._has(precision):
             fitting = [name for name in PRECISIONS if self._has(name)]
@@ -71,23 +75,25 @@ class Gpu(Struct, frozen=True):
 
     @property
     def clock(self) -> float:
-        """The clock as a share of that of the GPU it takes values from: lower where it may draw less."""
+        """The clock as a share of that of the GPU it takes values from: lower where its power limit
+        is lower.
+        """
         base = find_gpu(self.bases[0]).power if self.bases else self.power
         return float(min(1.0, self.power / base) ** _CLOCK_OF_POWER)
 
     def _has(self, precision: str) -> bool:
-        # Scales of 16 and 32 numbers came with the units of FP4.
+        # GPUs with FP4 units are those with scales of 16 and 32 numbers.
         scaled = {"bf16": self.peak, "mxfp8": self.peak_fp4, "nvfp4": self.peak_fp4}
         return bool(scaled.get(precision, self.peak_fp8))
 
     def network_of(self, world: int) -> InputNetwork:
-        """The network of `world` ranks, and the algorithms that NCCL runs between servers: rings."""
+        """Returns the network of `world` ranks, and the algorithms that NCCL runs between servers: rings."""
         dims = self.dims(world)
         rings = tuple(f"{collective}:1=ring" for collective in _RINGS) if len(dims) > 1 else ()
         return InputNetwork(dims, self.hbm, rings)
 
     def dims(self, world: int) -> tuple[str, ...]:
-        """The network of `world` ranks, as `--dim` has it: servers, and what is between them."""
+        """Returns the network of `world` ranks, as `--dim` has it: servers, and the network between them."""
         inside = ranks_of_domain(self.server, world)
         dims = [f"switch:{inside}:{self.nvlink:g}:{self.nvlink_ns:g}"]
         if world > inside:
@@ -98,7 +104,7 @@ class Gpu(Struct, frozen=True):
 _NUMERIC_FIELDS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source", "bases"))
 _WHOLE = ("sms", "server")
 # A peak of 0: it does not compute in that type.
-# The clock by the power that may be drawn: power grows with its third power, as the voltage follows it.
+# The exponent of the clock by the power limit: power grows with the cube of the clock, as voltage follows it.
 _CLOCK_OF_POWER = 1 / 3
 _RINGS = ("all-gather", "reduce-scatter", "all-reduce")
 _MAY_BE_0 = ("launch_us", "host_us", "nvlink_ns", "network_ns", "peak_fp8", "peak_fp4", "spread")
@@ -119,9 +125,9 @@ _FRACTIONS = (
 
 
 def find_gpu(name: str) -> Gpu:
-    """The GPU that `--gpu` names: one of gpus.toml, else a TOML file with a table [gpu].
+    """Returns the GPU that `--gpu` names: one of gpus.toml, else a TOML file with a table [gpu].
 
-    Raises `UsageError` for neither, InputError with the place of what is wrong in the file.
+    Raises `UsageError` for neither, InputError with the position of the error in the file.
     """
     tables = _read_gpu_tables()
     if name in GPU_NAMES:

@@ -1,7 +1,7 @@
-"""A Hugging Face `config.json` as a model.
+"""Reads a Hugging Face `config.json` as a model.
 
-Each kind of `model_type` is one entry of `_KINDS`: which of its fields are sizes, and which change nothing
-of what a step costs. Every other field is said, so that nothing is passed over in silence.
+Each kind of `model_type` is one entry of `_KINDS`: which of its fields are sizes, and which do not change
+the cost of a step. Every other field is reported, so that none is ignored silently.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.sizes import Mla, Model, Moe, check_model
 from simcore.records import NamedTuple
 
-# What says nothing of a step's cost: names, tokens, how weights begin, how text is generated.
+# Fields that do not change a step's cost: names, tokens, initial weights, how text is generated.
 _FREE_FIELDS = frozenset((
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "eos_token_id", "pad_token_id",
     "cls_token_id", "sep_token_id", "decoder_start_token_id", "transformers_version", "use_cache",
@@ -31,7 +31,7 @@ _FREE_FIELDS = frozenset((
     "max_position_embeddings", "quantization_config", "head_dim", "num_key_value_heads", "id2label",
     "label2id", "num_labels", "unsloth_fixed", "unsloth_version", "layer_types",
 ))  # fmt: skip
-# What is no part of the step that is built, and so is said: field -> why nothing is priced for it.
+# Field of something that is no part of the step, and is reported -> why it is not priced.
 _UNPRICED_FIELDS = {
     "sliding_window": "attention is priced over the whole sequence",
     "num_nextn_predict_layers": "the layers of multi-token prediction are left out",
@@ -39,7 +39,7 @@ _UNPRICED_FIELDS = {
 
 
 class _Fields:
-    """The values of a configuration, each read once: what is never asked for is unknown."""
+    """The values of a configuration, each read once: a field that is never read is unknown."""
 
     def __init__(self, path: str, table: dict[str, Any]) -> None:
         self.path = path
@@ -47,7 +47,9 @@ class _Fields:
         self.used: set[str] = set()
 
     def count(self, *names: str, default: int | None = None) -> int:
-        """The whole number under the first of the names that is there. Raises InputError for any other."""
+        """Returns the whole number under the first of the names that the file has. Raises InputError for any
+        other value.
+        """
         for name in names:
             value = self.table.get(name)
             self.used.add(name)
@@ -63,13 +65,13 @@ class _Fields:
         return default
 
     def truth(self, name: str, default: bool) -> bool:
-        """Whether a field is true."""
+        """Returns whether a field is true."""
         value = self.table.get(name)
         self.used.add(name)
         return default if value is None else bool(value)
 
     def dropout(self, *names: str) -> bool:
-        """Whether any of the fields is a rate above 0."""
+        """Returns whether any of the fields is a rate above 0."""
         self.used.update(names)
         rates = [self.table.get(name) for name in names]
         return any(isinstance(rate, (int, float)) and rate > 0 for rate in rates)
@@ -196,9 +198,9 @@ _KINDS: dict[str, _Kind] = {
 
 
 def read_config(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """The model of a `config.json`, and what of it is not understood or changes nothing.
+    """Returns the model of a `config.json`, and notes on fields that are unknown or not priced.
 
-    path: for messages; its directory names the model. Raises InputError for what is no such file.
+    path: for messages; its directory names the model. Raises InputError for another kind of file.
     """
     import json
 
@@ -247,7 +249,9 @@ def _ignored_field_notes(path: str, table: dict[str, Any], used: Iterable[str]) 
 
 
 def name_of(path: str) -> str:
-    """What a model in a file is called: the file without its ending, of a `config.json` its directory."""
+    """Returns the name of a model in a file: the file without its ending, of a `config.json` its
+    directory.
+    """
     import os
 
     base, _ = os.path.splitext(os.path.basename(path))
@@ -256,11 +260,11 @@ def name_of(path: str) -> str:
 
 
 def refusal(path: str, message: str, location: tuple[int, int] | None = None) -> InputError:
-    """The error of a model's file."""
+    """Returns the error for a model's file."""
     line, column = location or (None, None)
     return InputError(Diagnostic("error", "model-file", message, path, line, column))
 
 
 def quote_value(value: object) -> str:
-    """A value of a file, as a message quotes it."""
+    """Returns a value of a file, as a message quotes it."""
     return f"`{printable(str(value), 40)}`"

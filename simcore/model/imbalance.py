@@ -1,4 +1,4 @@
-"""How unevenly tokens go to experts: drawn or read, placed on the ranks of an expert group, cut by capacity.
+"""Loads of experts: drawn or read, placed on the ranks of an expert group, limited by capacity.
 
 All layers and micro-batches, and all expert groups, have the same loads (docs/experts.md).
 """
@@ -13,54 +13,54 @@ from simcore.units import plain_number, plural, split_by_weight
 from simcore.workload.model import ModelParameters
 
 LOGNORMAL = "lognormal:"
-# Above it, one expert of 128 has nearly all tokens.
+# Above this one expert of 128 has nearly all tokens.
 _MOST_SIGMA = 5.0
 _MOST_LOAD = 1e15
 
 
 class ExpertLoads(Struct, frozen=True):
-    """Tokens of each expert, by rank of an expert group, in a micro-batch. routed: those that a rank sends.
-
-    dropped: tokens of the group that are above the capacity.
-    """
+    """Tokens of each expert in a micro-batch."""
 
     tokens: tuple[tuple[int, ...], ...]
+    """Tokens of the experts of each rank of an expert group."""
     routed: int
+    """Tokens that a rank sends."""
     dropped: int = 0
+    """Tokens of the group that are above the capacity."""
 
     @property
     def of_rank(self) -> tuple[int, ...]:
-        """Tokens of the experts of each rank."""
+        """Tokens of all experts of each rank."""
         return tuple(map(sum, self.tokens))
 
     @property
     def sent_tokens(self) -> int:
-        """Tokens that a rank sends, and gets back: the dropped ones left out, the same for all."""
+        """Tokens that a rank sends, and gets back, without dropped ones; the same for all ranks."""
         return self.routed - self.dropped // len(self.tokens)
 
     @property
     def hot(self) -> int:
-        """The rank of an expert group that gets most."""
+        """The rank of an expert group that gets most tokens."""
         loads = self.of_rank
         return loads.index(max(loads))
 
     @property
     def max_over_mean(self) -> float:
-        """What that rank gets, over the mean of all."""
+        """The tokens of that rank, over the mean of all ranks."""
         loads = self.of_rank
         return max(loads) * len(loads) / max(sum(loads), 1)
 
     @property
     def port_tokens(self) -> tuple[int, ...]:
-        """Tokens that go through a rank's port in the fuller direction: what it sends, or what it gets."""
+        """Tokens through each rank's port in the fuller direction: those that it sends, or that it gets."""
         return tuple(max(self.sent_tokens, tokens) for tokens in self.of_rank)
 
 
 def expert_loads(parameters: ModelParameters, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
-    """The loads of `--expert-imbalance`; None where all experts get the same, or nothing is said of it.
+    """Returns the loads of `--expert-imbalance`; None where all experts get the same.
 
-    experts: of a layer. ranks: of an expert group. routed: tokens that each of them sends, counted once an
-    expert. Raises `UsageError` and `InputError` that say what was found and what would fit.
+    experts: of a layer. ranks: of an expert group. routed: tokens that each of them sends, counted once for
+    each expert. Raises `UsageError` and `InputError` with what was found and what would fit.
     """
     text = parameters.expert_imbalance
     if text is None:
@@ -84,7 +84,9 @@ def expert_loads(parameters: ModelParameters, experts: int, ranks: int, routed: 
 
 
 def _draw_weights(text: str, experts: int, seed: int) -> list[int]:
-    """Weights of a log-normal distribution, each hashed of seed and expert, the same on every machine."""
+    """Returns weights of a log-normal distribution, each hashed from seed and expert, the same on every
+    machine.
+    """
     # Imported here, as decimal is: most runs draw nothing.
     from decimal import Decimal, localcontext
 
@@ -97,7 +99,7 @@ def _draw_weights(text: str, experts: int, seed: int) -> list[int]:
             "expected, for example lognormal:0.5"
         )
     with localcontext() as context:
-        # Decimal's exponential is rounded correctly; that of a library of mathematics is its own.
+        # Decimal's exponential is rounded correctly; libraries of mathematics differ.
         context.prec = 30
         return [
             int((Decimal(sigma) * Decimal(hashed_normal(seed, OF_EXPERT, expert, 0))).exp() * 10**9)
@@ -106,8 +108,8 @@ def _draw_weights(text: str, experts: int, seed: int) -> list[int]:
 
 
 def _read_weights(path: str, experts: int, ranks: int) -> list[int]:
-    """Weights of a file of numbers, one an expert or one a rank of an expert group."""
-    # Imported here: most runs read none.
+    """Returns the weights in a file of numbers, one for each expert or each rank of an expert group."""
+    # Imported here: most runs read no weights.
     from simcore.workload.opening import read_file
 
     def refusal(message: str, line: int | None = None) -> InputError:
@@ -141,7 +143,7 @@ def _read_weights(path: str, experts: int, ranks: int) -> list[int]:
 
 
 def _balance(tokens: list[int], ranks: int) -> list[list[int]]:
-    """As many experts on each rank, the fullest first, each on the emptiest rank that has room."""
+    """Returns as many experts on each rank, the fullest first, each on the emptiest rank that has room."""
     by_rank: list[list[int]] = [[] for _ in range(ranks)]
     room = len(tokens) // ranks
     for token in sorted(tokens, reverse=True):

@@ -22,25 +22,29 @@ from simcore.workload import Header, Workload
 from simcore.workload.model import InputNetwork, ModelParameters, Phase
 
 _AICB = "AICB arguments"
-# A form asks for the rows of the draft, of the run on the screen and of the opened one, in turn.
+# A form needs the rows of the draft, of the run on the screen and of the opened one, in turn.
 _MOST_CACHED = 4
-# What `--aicb-args` is given in place of.
+# Parameters that `--aicb-args` replaces.
 _IN_AICB_ARGS = tuple(flag.field for flag in FLAGS if flag.of == ("model",) and "aicb" not in flag.field)
 
 
 class ModelRows(Struct, frozen=True):
-    """Rows of a model and what they were made of. ops: of each row of the workload."""
+    """Rows of a model and what they were made from."""
 
     training: Training
+    """How the model is trained."""
     gpu: Gpu
+    """The GPU."""
     workload: Workload
+    """The rows."""
     ops: list[RowOps]
+    """The ops of each row of the workload."""
 
 
 class ModelMaker:
-    """A model that was opened. model: None where AICB's arguments say all of it.
+    """Makes the rows of a model that was opened.
 
-    diagnostics: of its file.
+    model: None where AICB's arguments state all of it. diagnostics: those of its file.
     """
 
     def __init__(self, path: str, model: Model | None, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
@@ -51,7 +55,7 @@ class ModelMaker:
         self._aicb_workload: tuple[ModelParameters, Workload] | None = None
 
     def empty_workload(self) -> Workload:
-        """A workload without rows, which a run asks its maker for."""
+        """Returns a workload without rows, whose maker makes those of a run."""
         none = array("q")
         return Workload(
             self.path, FORMAT, POLICY, "simai", Header(), [], none, Columns(), Columns(), Columns(), none,
@@ -59,7 +63,9 @@ class ModelMaker:
         )  # fmt: skip
 
     def workload(self, parameters: ModelParameters) -> Workload:
-        """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
+        """Returns the rows under these parameters. Raises `UsageError` where they do not fit, with what
+        would.
+        """
         if parameters.as_aicb is None:
             return self.make_rows(parameters).workload
         if self._aicb_workload is None or self._aicb_workload[0] != parameters:
@@ -67,7 +73,7 @@ class ModelMaker:
         return self._aicb_workload[1]
 
     def make_rows(self, parameters: ModelParameters) -> ModelRows:
-        """The rows in dialect megatron, and what they were made of; those made last are kept."""
+        """Returns the rows in dialect megatron, and what they were made from; the last results are cached."""
         model_rows = self._cached_rows.get(parameters)
         if model_rows is None:
             self._check(parameters)
@@ -84,12 +90,12 @@ class ModelMaker:
                     "2^63 bytes or ns or more; shorter sequences or smaller micro-batches would fit"
                 ) from None
             model_rows = ModelRows(training, gpu, workload, rows.ops)
-            # In one assignment: a worker makes rows, too.
+            # One assignment, as a worker thread makes rows, too.
             self._cached_rows = dict([*self._cached_rows.items(), (parameters, model_rows)][-_MOST_CACHED:])
         return model_rows
 
     def network(self, parameters: ModelParameters) -> InputNetwork | None:
-        """The network of the GPU."""
+        """Returns the network of the GPU; None where rows are AICB's."""
         if parameters.as_aicb is not None:
             if parameters.gpu is None:
                 return None
@@ -100,13 +106,13 @@ class ModelMaker:
         return model_rows.gpu.network_of(model_rows.training.world)
 
     def values(self, parameters: ModelParameters) -> dict[str, Any]:
-        """By field, what a run takes for the parameters of a model that were not given."""
+        """Returns {field: value} that a run takes for the parameters of a model that were not given."""
         if parameters.as_aicb is not None:
             return {}
         try:
             model_rows = self.make_rows(parameters)
         except (UsageError, InputError):
-            # Of a draft that cannot be it is what Megatron has.
+            # For a draft that does not fit: Megatron's defaults.
             return {
                 "schedule": "1f1b", "microbatches": 1, "virtual_stages": 1, "cp": 1, "microbatch_size": 1,
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
@@ -142,7 +148,9 @@ class ModelMaker:
         }
 
     def explain_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> list[str]:
-        """The ops of a cell: time, what bounds it, FLOPs, bytes, and the share of the peak it reaches."""
+        """Returns the ops of a cell: time, what bounds it, FLOPs, bytes, and the share of the peak it
+        reaches.
+        """
         if parameters.as_aicb is not None:
             return []
         ops: list[Op] = getattr(self.make_rows(parameters).ops[row], phase)
@@ -158,7 +166,7 @@ class ModelMaker:
         return lines
 
     def summarize_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> str:
-        """The ops of a cell in one line, the longest first."""
+        """Returns the ops of a cell in one line, the longest first."""
         if parameters.as_aicb is not None:
             return ""
         ops: list[Op] = getattr(self.make_rows(parameters).ops[row], phase)
@@ -177,7 +185,7 @@ class ModelMaker:
             raise UsageError("--schedule layer-loop runs the rows of a file; for a model 1f1b would fit")
 
     def _pricing_notes(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
-        """What of a training is not priced, and where its constants come from."""
+        """Returns notes on what is not priced of a training, and on the sources of its constants."""
         texts = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
         if training.model.tied_embeddings and training.pp > 1:
             texts.append(
@@ -197,11 +205,11 @@ class ModelMaker:
     # -- AICB ----------------------------------------------------------------------------
 
     def text(self, parameters: ModelParameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
-        """AICB's file, where that is asked for."""
+        """Returns AICB's file, where the parameters request it; else None."""
         return None if parameters.as_aicb is None else self._make_aicb_text(parameters)
 
     def _make_aicb_text(self, parameters: ModelParameters) -> tuple[str, tuple[Diagnostic, ...]]:
-        """The text that AICB writes, and what was assumed for it."""
+        """Returns the text that AICB writes, and what was assumed for it."""
         config, arguments = self._aicb_config(parameters)
         diagnostics: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
         mode = parameters.as_aicb
@@ -259,7 +267,7 @@ class ModelMaker:
 
             data = read_file(path)
             if data.lstrip().startswith(b"HYBRID_TRANSFORMER"):
-                # A file that AICB wrote has its times, too.
+                # A file that AICB wrote states its times, too.
                 from simcore.workload.formats.simai_text import read
 
                 return times_of_rows(read(path, data), config), []
@@ -275,7 +283,7 @@ class ModelMaker:
 
 
 def _sharding_values(training: Training) -> dict[str, Any]:
-    """What is taken for parameters of sharding and buckets that were not given; none where there are none."""
+    """Returns the defaults taken for parameters of sharding and buckets; none where they have no effect."""
     sharded = training.zero == 3
     return {
         "prefetch": str(training.prefetch) if sharded else "none",
@@ -288,7 +296,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
 
 
 def _config_of(training: Training, model: Model) -> AicbConfig:
-    """The arguments that AICB would be given for this training."""
+    """Returns the arguments of AICB for this training."""
     moe = model.moe or Moe(0, 1, model.ffn)
     return AicbConfig(
         model.layers, model.hidden, model.heads, moe.ffn, model.vocab, training.seq,
@@ -299,7 +307,7 @@ def _config_of(training: Training, model: Model) -> AicbConfig:
 
 
 def estimate_aicb_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
-    """What AICB would measure, from the constants of a GPU; its layers are without collectives."""
+    """Returns what AICB would measure, from the constants of a GPU; its layers are without collectives."""
     moe = None
     if config.experts is not None:
         moe = Moe(config.experts, min(config.experts_per_token, config.experts), config.ffn)
@@ -319,7 +327,7 @@ def estimate_aicb_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
     mlp = [costs.norm(), costs.mlp_in(inner, training.tokens), costs.mlp_out(inner, training.tokens)]
     if moe:
         mlp = [costs.norm(), costs.experts()]
-    # Of one rank: its share of all parameters of the stage.
+    # The parameters of one rank: its share of those of the stage.
     rank_parameters = sum(n for _, n in modules(config))
     adam = nanoseconds(costs.optimizer(rank_parameters / max(config.dp, 1), rank_parameters).ig)
     forward = sum(nanoseconds(part.fwd) for part in attention)
@@ -333,7 +341,7 @@ def estimate_aicb_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
 
 
 def _quirks(config: AicbConfig, aiob: bool) -> list[str]:
-    """What AICB writes and no trainer sends, where it is in this file."""
+    """Returns what AICB writes in this file and no trainer sends."""
     quirks = []
     if config.layers % config.pp:
         lost = config.layers - config.stage_layers * config.pp

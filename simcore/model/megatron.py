@@ -1,7 +1,7 @@
 """The rows that Megatron-LM runs on each stage: compute of the ops, and the bytes that it sends.
 
-Dialect `megatron` (docs/models.md). Layers of one kind at the same place of a chunk are the same rows on
-every stage; what a stage alone has are the embedding, the loss, and the gradients of its parameters.
+Dialect `megatron` (docs/models.md). Layers of one kind at the same index of a chunk are the same rows on
+every stage; rows of single stages are the embedding, the loss, and the gradients of their parameters.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from simcore.model.sharding import (
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, GroupKind, Phase, SplitCell, StageRows, UnevenCell
 
-# SMs that NCCL runs on beside compute: its channels between servers, one each.
+# SMs that NCCL takes from compute: one for each of its channels between servers.
 _NCCL_SMS = 16
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
-# What `--recompute-rows` takes apart: row -> the row of its own whose output it takes.
+# With `--recompute-rows`: row -> the separate row whose output it takes.
 _INPUT_ROW = {
     "attention_column": "attention_norm", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
     "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
@@ -37,7 +37,7 @@ _INPUT_ROW = {
 
 
 class MegatronRows:
-    """The rows of one training on one GPU, as `workload` has them. ops: of each of its rows."""
+    """Makes the rows of one training on one GPU. ops: the ops of each row of `workload`."""
 
     def __init__(self, costs: Costs) -> None:
         self.costs = costs
@@ -50,7 +50,7 @@ class MegatronRows:
         self._is_sharded = is_sharded(training)
 
     def workload(self, path: str) -> Workload:
-        """Returns the workload of the rows. path: the name that messages give it. Its `maker` is left open."""
+        """Returns the workload, without its `maker`. path: for messages."""
         training = self.training
         stages = self._stages()
         columns: list[Cells] = []
@@ -106,7 +106,7 @@ class MegatronRows:
         )
 
     def _uneven(self) -> dict[tuple[Phase, int], UnevenCell]:
-        """The cells in which the ranks of an expert group differ."""
+        """Returns the cells in which the ranks of an expert group differ."""
         uneven: dict[tuple[Phase, int], UnevenCell] = {}
         if self.training.loads is None:
             return uneven
@@ -120,7 +120,7 @@ class MegatronRows:
         return uneven
 
     def _split_cells(self) -> dict[tuple[Phase, int], SplitCell]:
-        """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
+        """Returns with `--overlap-tp` the cells of layers whose collectives overlap with their products."""
         split_cells: dict[tuple[Phase, int], SplitCell] = {}
         if not self.training.overlap_tp:
             return split_cells
@@ -141,7 +141,7 @@ class MegatronRows:
         return split_cells
 
     def _buckets(self) -> dict[int, int]:
-        """Bytes of a bucket of each buffer of gradients, and of parameters."""
+        """Returns the bytes of a bucket of each buffer of gradients, and of parameters."""
         parameters = self.training.bucket_size
         each = {
             "ALLREDUCE": self.training.grad_bytes,
@@ -168,7 +168,7 @@ class MegatronRows:
             parameters = stage_parameters(training, stage), whole_parameters(training, stage)
             if parameters not in prologues:
                 prologues[parameters] = self._append_rows(self.prologue(*parameters))
-        # Of units that are shared out they stand among the rows of the layers.
+        # With sharded units the embedding's rows are among those of the layers.
         embedding = () if self._is_sharded else self._append_rows([self._embedding()])
         scattered = training.pp_scatter and not training.sequence_parallel
         scattered = scattered and training.tp > 1 and training.pp > 1
@@ -184,7 +184,7 @@ class MegatronRows:
             of_stage = []
             turns = training.turns(stage)
             for chunk, rows in zip(training.stage_chunks, chunks[stage], strict=True):
-                # At the turn of a V what is made stays where it is.
+                # At the turn of a V the activation stays on its stage.
                 before = () if turns and chunk else stage_input
                 behind = () if turns and not chunk else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
@@ -206,12 +206,12 @@ class MegatronRows:
         return tuple(range(first, len(self._rows)))
 
     def _chunks(self) -> list[list[tuple[int, ...]]]:
-        """The layers' rows of each chunk of each stage."""
+        """Returns the layers' rows of each chunk of each stage."""
         training = self.training
         layers = {
             moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
         }
-        # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
+        # Rows of a layer by its chunk and the kinds of layers before it: equal chunks share their rows.
         rows_by_key: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         chunks = []
@@ -252,7 +252,10 @@ class MegatronRows:
         layers: dict[bool, list[Row]],
         rows_by_key: dict[tuple[Any, ...], tuple[int, ...]],
     ) -> tuple[int, ...]:
-        """The rows of a chunk with what gathers and reduces its units. known: those of equal chunks."""
+        """Returns the rows of a chunk with those that gather and reduce its units.
+
+        rows_by_key: the rows of equal chunks.
+        """
         training = self.training
         sizes = unit_sizes(training, stage, chunk)
         kinds = tuple(training.model.is_moe(layer) for layer in training.layers_of(stage, chunk))
@@ -283,10 +286,11 @@ class MegatronRows:
         return rows_by_key[key]
 
     def _with_copies(self, rows: list[Row], moe: bool, before: bool | None, last: bool) -> list[Row]:
-        """With `--offload` a layer's rows, and what copies its activations out behind its forward.
+        """Returns with `--offload` a layer's rows, and the copies of its activations behind its forward.
 
-        Before its backward those of the layer `before` it (its kind, None without one) begin to come back.
-        Those of the last layer of a chunk stay: its forward ends when what is leaving has left.
+        Before its backward those of the layer `before` it (its kind, None without one) begin to be copied
+        back. Those of the last layer of a chunk stay: its forward ends when the copies to the host have
+        ended.
         """
         if not self.training.offload:
             return rows
@@ -306,13 +310,13 @@ class MegatronRows:
         return with_copies
 
     def _computing_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """The rows of a layer that compute."""
+        """Returns the rows of a layer that compute."""
         return tuple(row for row in rows if not self._rows[row].name.startswith("activations_"))
 
     def _note_copies(self, layers: list[tuple[int, ...]]) -> None:
-        """What the last of these layers of a chunk waits for: the layer two before it to have left.
+        """Notes the waits of the last of these layers of a chunk for the copies of the layer two before it.
 
-        And what waits for it: the backward of the layer before, whose activations come back beside its own.
+        And those of the backward of the layer before, whose activations are copied back during its own.
         """
         if not self.training.offload:
             return
@@ -332,10 +336,10 @@ class MegatronRows:
     def _note_recomputed(self, rows: tuple[int, ...]) -> None:
         rows = self._computing_rows(rows)
         if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
-            # Backward comes to the last row of a layer first.
+            # Backward begins with the last row of a layer.
             self._recomputed[rows[-1]] = rows
             return
-        # A kind of row runs again before the backward of the row that needs what it gave.
+        # A kind of row runs again before the backward of the row that needs its output.
         row_of = {self._rows[row].name: row for row in rows}
         for needs, row in row_of.items():
             again = row_of.get(_INPUT_ROW.get(needs, ""))
@@ -345,7 +349,7 @@ class MegatronRows:
                 self._recomputed[row] = (again,)
 
     def _note_waits(self, rows: tuple[int, ...]) -> None:
-        """What follows attention waits for the keys and values that a ring sends beside it."""
+        """Notes the waits of the row behind attention for the keys and values that a ring sends during it."""
         row_of = {self._rows[row].name: row for row in rows}
         if "attention_exchange" in row_of:
             self._waits["fwd", row_of["attention_row"]] = (row_of["attention_exchange"],)
@@ -357,9 +361,9 @@ class MegatronRows:
         return CellCollective(collective, "tp", size) if self.training.tp > 1 else None
 
     def _column(self, name: str, ops: OpCells) -> Row:
-        """A linear cut by columns: its input is gathered, and its input's gradient added up.
+        """Returns a linear split by columns: its input is gathered, and its input's gradient added up.
 
-        With sequence parallelism Megatron gathers the input once more for the weight gradient, beside the
+        With sequence parallelism Megatron gathers the input once more for the weight gradient, during the
         product of the input gradient, which takes longer: no op.
         """
         act = self._act
@@ -368,7 +372,7 @@ class MegatronRows:
         return Row(name, ops, None, self._tensor("ALLREDUCE", act))
 
     def _row(self, name: str, ops: OpCells) -> Row:
-        """A linear cut by rows: its output is added up."""
+        """Returns a linear split by rows: its output is added up."""
         act = self._act
         if self.training.sequence_parallel:
             return Row(name, ops, self._tensor("REDUCESCATTER", act), self._tensor("ALLGATHER", act))
@@ -394,7 +398,9 @@ class MegatronRows:
         return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
 
     def _split_recomputed(self, row: Row) -> list[Row]:
-        """A row of a layer, with what `--recompute-rows` runs again as rows of their own."""
+        """Returns a row of a layer, with the parts that `--recompute-rows` runs again as rows of
+        their own.
+        """
         kinds = self.training.recompute_rows
         rows = [row]
         if "norm" in kinds and row.name in ("attention_column", "mlp_column", "moe_router"):
@@ -410,7 +416,7 @@ class MegatronRows:
             act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
             return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]
         if row.name == "moe_experts":
-            # Tokens go out after the last of them forward, their gradients after the first backward.
+            # Tokens are sent after the last of these in forward, their gradients after the first in backward.
             parts = []
             for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):
                 by_rank = tuple(select_ops(row_ops, (ops,)) for row_ops in row.by_rank)
@@ -419,12 +425,11 @@ class MegatronRows:
         return [*rows, row]
 
     def _exchange(self) -> tuple[Row, Row]:
-        """Keys and values of the other ranks of cp: what stands before attention, and what behind it, which
-        backward comes first.
+        """Returns the rows that exchange keys and values in a cp group: before attention, and behind it.
 
-        `p2p`: a ring's steps, beside attention, as one all-gather; backward they come again, and their
-        gradients with them. `all-gather`: before attention, which waits; backward gathered again, and their
-        gradients scattered when it is over.
+        `p2p`: a ring's steps, during attention, as one all-gather; in backward they are sent again, and their
+        gradients with them. `all-gather`: before attention, which waits; in backward gathered again, and
+        their gradients scattered at its end. Backward runs the row behind attention first.
         """
         training = self.training
         model = training.model
@@ -463,7 +468,7 @@ class MegatronRows:
         combined = concat_ops(costs.permute(), costs.residual())
         rows = [
             Row("moe_router", concat_ops(costs.norm(), costs.router()), all_to_all),
-            # Backward the gradients of what experts get go back the way the tokens came.
+            # In backward the gradients of the experts' inputs are sent back to the ranks of the tokens.
             Row("moe_experts", experts, all_to_all, all_to_all, by_rank=by_rank),
             Row("moe_combine", combined, None, all_to_all),
         ]
@@ -474,7 +479,7 @@ class MegatronRows:
         return rows
 
     def _at_least_host(self, rows: list[Row]) -> list[Row]:
-        """The rows of a layer, filled up to what the host needs to start its kernels."""
+        """Returns the rows of a layer, filled up to the time that the host needs to start its kernels."""
         each = self.costs.host
         idle = []
         for phases, small in zip((("fwd",), ("ig", "wg")), self.costs.kernels.small, strict=True):
@@ -501,17 +506,21 @@ class MegatronRows:
         )
 
     def _input_row(self, scattered: bool) -> Row:
-        """What a stage gets in shares of tp is put together before its first layer (`--pp-scatter on`)."""
+        """Returns the row that gathers a stage's input, sent in shares of tp, before its first layer
+        (`--pp-scatter on`).
+        """
         gathered = self._tensor("ALLGATHER", self._act) if scattered else None
         return Row("stage_input", self._transfer_wait(scattered), gathered)
 
     def _output_row(self, scattered: bool) -> Row:
-        """Its gradient likewise, before the backward of its last layer."""
+        """Returns the row that gathers the gradient of its output, before the backward of its last layer."""
         gathered = self._tensor("ALLGATHER", self._act) if scattered else None
         return Row("stage_output", self._transfer_wait(scattered), None, gathered)
 
     def _transfer_wait(self, scattered: bool) -> OpCells:
-        """What compute waits for a transfer that the trainer starts on the stream of compute, each way."""
+        """Returns the wait of compute for a transfer that the trainer starts on the stream of compute, each
+        way.
+        """
         training, gpu = self.training, self.costs.gpu
         if training.pp == 1 or not self.costs.engine.blocking_transfers:
             return NOTHING
@@ -532,16 +541,16 @@ class MegatronRows:
         return [Row(f"cross_entropy{index}", NOTHING, reduction) for index in (1, 2, 3)]
 
     def _tail(self) -> list[Row]:
-        """The norm of the gradients, one number of every rank of tp."""
+        """Returns the norm of the gradients, one number of every rank of tp."""
         return (
             [Row("optimizer1", NOTHING, CellCollective("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
         )
 
     def prologue(self, parameters: StageParameters, whole: int) -> list[Row]:
-        """What a stage does with its gradients and parameters at the end of a step.
+        """Returns the rows of a stage for its gradients and parameters at the end of a step.
 
-        whole: parameters that every rank of tp holds. With sequence parallelism each has seen a share of the
-        tokens alone, so that their gradients are added up over tp.
+        whole: parameters that every rank of tp has. With sequence parallelism each rank has processed only a
+        share of the tokens, so that their gradients are added up over tp.
         """
         training = self.training
         dense, experts = parameters
@@ -569,8 +578,10 @@ class MegatronRows:
         return rows
 
     def _overlap_loss_s(self, parameters: int, ranks: int) -> float:
-        """What compute loses in a step beside gradients and weights that are sent, s: the SMs that NCCL runs
-        on, for as long as it sends. It stands at the end of the step, where it is counted once.
+        """Returns the time that compute loses in a step while gradients and weights are sent, s: the SMs that
+        NCCL runs on, for as long as it sends.
+
+        It is counted once, at the end of the step.
         """
         training, gpu = self.training, self.costs.gpu
         if ranks < 2 or training.zero > 1:
@@ -582,15 +593,19 @@ class MegatronRows:
         return self._send_time_s(size, ranks) * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
 
     def _send_time_s(self, size: float, ranks: int) -> float:
-        """What `size` bytes of gradients or weights take between replicas at the network's rate, s."""
+        """Returns the time of `size` bytes of gradients or weights between replicas at the network's
+        rate, s.
+        """
         gpu = self.costs.gpu
-        # Neighbours of a group in one server share what leaves it.
+        # Members of a group in one server share the traffic that leaves it.
         inside = max(1, gpu.server // self.training.tp)
         rate = gpu.nvlink if ranks <= inside else gpu.network * inside
         return size * (ranks - 1) / ranks / (rate * 1e9)
 
     def _stalls(self, size: float, ranks: int, is_overlapped: bool) -> OpCells:
-        """What a trainer loses between the buckets that it sends behind the last backward."""
+        """Returns the time that a trainer loses between the buckets that it sends behind the last
+        backward.
+        """
         share = self.costs.engine.bucket_share
         if share == 1 or is_overlapped:
             return NOTHING
@@ -600,7 +615,8 @@ class MegatronRows:
     def _gradient_rows(
         self, reduce: str, gather: str, parameters: int, group: GroupKind, ranks: int
     ) -> list[Row]:
-        """Gradients added up over `ranks`, and the weights gathered where each has made its share of them.
+        """Returns the rows that add gradients up over `ranks`, and gather the weights where each rank has
+        updated a share.
 
         With ZeRO 2 gradients are added up unit by unit, in each backward.
         """
@@ -620,6 +636,6 @@ class MegatronRows:
         gathered = Row(gather, waiting, wg=CellCollective("ALLGATHER", group, 2 * parameters))
         if training.zero > 1:
             return [gathered]
-        # DeepSpeed's pipeline adds gradients up whole, whatever a rank keeps of them.
+        # DeepSpeed's pipeline adds gradients up whole, whatever share a rank keeps.
         kind = "ALLREDUCE" if whole else "REDUCESCATTER"
         return [gathered, Row(reduce, stalls, wg=CellCollective(kind, group, size))]

@@ -1,8 +1,8 @@
-"""What a rank of each stage holds in memory, bytes, by what it is for (docs/models.md has the formulas).
+"""The memory of a rank of each stage, bytes, by what it is used for (docs/models.md has the formulas).
 
 Sources: NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py, arXiv 2205.05198 (activations),
-arXiv 1910.02054 (ZeRO), pytorch/torchtitan at 9dec370 (what PyTorch's FSDP and its loss hold). Activations
-are those of the chunks that the schedule itself holds.
+arXiv 1910.02054 (ZeRO), pytorch/torchtitan at 9dec370 (tensors of PyTorch's FSDP and of its loss).
+Activations are those of the chunks that the schedule keeps in memory.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from simcore.units import plain_number
 def layer_activations(
     training: Training, moe: bool, recompute: str | None = None, expert: int | None = None
 ) -> int:
-    """Bytes that one layer holds of one micro-batch (arXiv 2205.05198, table 2, tensor by tensor).
+    """Returns the bytes of the activations of one layer of one micro-batch (arXiv 2205.05198, table 2, tensor
+    by tensor).
 
-    recompute: of another training than this one's. expert: as of `stage_memory`.
+    recompute: in place of the training's. expert: as of `stage_memory`.
     """
     model, tokens, tp, shard = training.model, training.tokens, training.tp, training.shard
     recompute = training.recompute if recompute is None else recompute
@@ -32,7 +33,7 @@ def layer_activations(
     if recompute == training.recompute and _is_selective_by_op(training):
         return _selective_activations(training, moe)
     dropped = tokens * model.hidden // shard if model.dropout else 0
-    # Each half of a layer: what its norm takes, what its first linear takes, and a mask.
+    # Each half of a layer: the input of its norm, that of its first linear, and a mask.
     rows = training.recompute_rows
     size = 2 * (between + dropped + (0 if "norm" in rows else _first_input(training)))
     if model.mla:
@@ -42,7 +43,7 @@ def layer_activations(
         output = tokens * model.heads * model.value_dim // tp
     else:
         kv_heads = max(model.kv_heads, tp)
-        # Queries, keys, values; and the output, which the projection takes.
+        # Queries, keys, values; and the output, which is the projection's input.
         size += 2 * tokens * (2 * model.heads + 2 * kv_heads) * model.head_dim // tp
         output = tokens * model.heads * model.head_dim // tp
     if _OPERAND_BITS.get(training.precision) and _holds(training) == "megatron":
@@ -65,33 +66,36 @@ def layer_activations(
 
 
 def _mlp(training: Training, ffn: int, tokens: int) -> int:
-    """Both outputs of a gated first linear and what the second takes; of one that is not, one output.
+    """Returns the bytes of both outputs of a gated first linear (one if it is not gated) and the input of the
+    second.
 
-    What the second takes is no longer held where the activation runs again.
+    The input of the second is not kept where the activation runs again.
     """
     size = tokens * ffn * (4 if training.model.gated else 2)
     return size if "mlp_act" in training.recompute_rows else size + _operand_bytes(training, tokens * ffn)
 
 
-# Bits of what a linear keeps of its input for its weight gradient, with the scales of a block: Transformer
-# Engine keeps it as the product took it. torchao keeps bf16 (its Float8Linear saves the input itself).
+# Bits of a number of the input that a linear keeps for its weight gradient, with the scales of a block:
+# Transformer Engine keeps the cast input. torchao keeps bf16 (its Float8Linear saves the input itself).
 _OPERAND_BITS = {"fp8": 8.0, "mxfp8": 8.25, "nvfp4": 4.5}
 
 
 def _holds(training: Training) -> str:
-    """Whose way of holding tensors the trainer has."""
+    """Returns whose rules for the memory of tensors the trainer follows."""
     return ENGINES[training.engine].holds
 
 
 def _operand_bytes(training: Training, elements: int) -> int:
-    """Bytes of the input of a linear, as it is kept for the weight gradient."""
+    """Returns the bytes of the input of a linear, as it is kept for the weight gradient."""
     bits = _OPERAND_BITS.get(training.precision, 16.0) if _holds(training) == "megatron" else 16.0
     return int(elements * bits / 8)
 
 
 def _first_input(training: Training) -> int:
-    """Bytes that the first linear of a layer's half keeps of its input. Megatron keeps a rank's share of the
-    tokens and gathers them again; PyTorch's linears keep what was gathered, but for asynchronous ones.
+    """Returns the bytes of the input that the first linear of a layer's half keeps.
+
+    Megatron keeps a rank's share of the tokens and gathers them again; PyTorch's linears keep the gathered
+    input, except asynchronous ones.
     """
     whole = training.tokens * training.model.hidden
     gathered = _holds(training) == "fsdp" and not training.overlap_tp
@@ -99,14 +103,18 @@ def _first_input(training: Training) -> int:
 
 
 def _is_selective_by_op(training: Training) -> bool:
-    """Whether single products run again: torchtitan's selective checkpointing, which knows no rows."""
+    """Returns whether single products run again, as in torchtitan's selective checkpointing, which has no
+    rows.
+    """
     return ENGINES[training.engine].selective_by_op and bool(training.recompute_rows)
 
 
 def _selective_activations(training: Training, moe: bool) -> int:
-    """What torchtitan's selective checkpointing by op keeps of a layer of one micro-batch: its input, what
-    attention gives, and the output of every second product (queries, values, one of two of a gated linear).
-    The output of the last one, which no gradient needs, is given up where it is compiled.
+    """Returns the bytes that torchtitan's selective checkpointing by op keeps of a layer of one micro-batch.
+
+    They are its input, the output of attention, and the output of every second product (queries, values, one
+    of two of a gated linear). The output of the last one, which no gradient needs, is freed where the model
+    is compiled.
     """
     model, tokens, tp = training.model, training.tokens, training.tp
     kv_heads = max(model.kv_heads, tp)
@@ -122,7 +130,9 @@ def _selective_activations(training: Training, moe: bool) -> int:
 
 
 def attention_scores(training: Training) -> int:
-    """The scores of attention without flash: before and after softmax, with dropout's mask and output."""
+    """Returns the bytes of the scores of attention without flash: before and after softmax, with dropout's
+    mask and output.
+    """
     model = training.model
     elements = model.heads * training.tokens * training.seq // training.tp
     return elements * (5 if model.dropout else 4)
@@ -130,71 +140,78 @@ def attention_scores(training: Training) -> int:
 
 _WEIGHT = 2
 _STATES = 12  # an fp32 copy and Adam's two moments
-# Beside bf16 gradients NVIDIA's optimizers keep the other 16 bits of each weight in place of an fp32 copy
+# With bf16 gradients NVIDIA's optimizers keep the other 16 bits of each weight in place of an fp32 copy
 # (apex's distributed_fused_adam as NeMo sets it up: store_param_remainders; Megatron-Core's
 # --use-precision-aware-optimizer).
 _STATES_OF_REMAINDERS = 10
-# What of the memory of a GPU is none of PyTorch's, measured on a server of 8 H100 (NVIDIA/nccl issue 1685):
+# Memory of a GPU that is not PyTorch's, measured on a server of 8 H100 (NVIDIA/nccl issue 1685):
 # 1.06 GB before the first all-to-all, 4.34 GB after it.
 _WITHOUT_ALL_TO_ALL = 1.06e9
 _ALL_TO_ALL = 4.34e9 - _WITHOUT_ALL_TO_ALL
 _SERVER = 8
-# A communicator has two buffers a channel, of 10 and 2 MiB (the same issue), in 16 channels (what NCCL prints
-# of rings over servers of H100).
+# A communicator has two buffers a channel, of 10 and 2 MiB (the same issue), in 16 channels (as NCCL prints
+# for rings over servers of H100).
 _COMMUNICATOR = 16 * 12 * 2**20
 # CUDA's context is the rest: 0.86 GB.
 _CONTEXT = _WITHOUT_ALL_TO_ALL - _COMMUNICATOR
-# What the allocator reserves and cannot use, as a share of what comes and goes, (max reserved - max
-# allocated) / (max allocated - allocated): the median of 14 public logs of Megatron that reserve 30 GB and
-# more (1.9 to 74 %; of dense models and of experts).
+# Memory that the allocator reserves and cannot use, as a share of what is allocated and freed, (max reserved
+# - max allocated) / (max allocated - allocated): the median of 14 public logs of Megatron that reserve 30 GB
+# and more (1.9 to 74 %; of dense models and of experts).
 _FRAGMENTATION = 0.09
 
 
 class StageMemory(Struct, frozen=True):
-    """Bytes that a rank of one stage holds at its peak. work: what one op needs while it runs.
-
-    context: of CUDA, and NCCL's buffers. fragmentation: what the allocator holds and cannot use. held: chunks
-    whose activations are there at the peak.
-    """
+    """The memory of a rank of one stage at its peak, bytes."""
 
     stage: int
+    """The stage."""
     weights: int
+    """Weights."""
     gradients: int
+    """Gradients."""
     optimizer: int
+    """States of the optimizer."""
     activations: int
+    """Activations of the chunks in memory at the peak."""
     logits: int
+    """Logits, and the last norm's input and output."""
     work: int
+    """What one op needs while it runs."""
     context: int
+    """CUDA's context and NCCL's buffers."""
     fragmentation: int
+    """What the allocator reserves and cannot use."""
     peak_chunks: int
+    """How many chunks have their activations in memory at the peak."""
 
     @property
     def total(self) -> int:
-        """What tensors take, as `torch.cuda.max_memory_allocated` has it."""
+        """The memory of tensors, as `torch.cuda.max_memory_allocated` states it."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.work
 
     @property
     def overhead(self) -> int:
-        """What is no tensor's: contexts, NCCL's buffers and fragmentation."""
+        """The memory of no tensor: contexts, NCCL's buffers and fragmentation."""
         return self.context + self.fragmentation
 
     @property
     def needed(self) -> int:
-        """What of the GPU's memory is taken, as `nvidia-smi` has it."""
+        """The used memory of the GPU, as `nvidia-smi` states it."""
         return self.total + self.overhead
 
     @property
     def static(self) -> int:
-        """What is there all the time."""
+        """The memory that is used all the time."""
         return self.weights + self.gradients + self.optimizer + self.context
 
 
 def stage_memory(
     training: Training, stage: int, chunk_changes: Sequence[tuple[int, int, int]], expert: int | None = None
 ) -> StageMemory:
-    """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`).
+    """Returns the memory of a rank of `stage`.
 
-    expert: its place in an expert group, by default that of the rank whose experts get most.
+    chunk_changes: when its schedule keeps and frees a chunk (`StageProgram`). expert: the rank's index in an
+    expert group, by default that of the rank whose experts get most.
     """
     parameters = stage_parameters(training, stage)
     weights, gradients, optimizer = _states(training, parameters, stage)
@@ -209,10 +226,10 @@ def stage_memory(
     logits = _logits(training) if has_loss else 0
     work = _work(training, stage, expert)
     if not training.flash or _holds(training) == "fsdp":
-        # What a layer needs and what the loss needs are there one after the other.
+        # The work of a layer and that of the loss are in memory one after the other.
         work = max(0, work - logits)
     work += _offload_buffers(training, stage)
-    # When the optimizer runs no activations are there.
+    # While the optimizer runs no activations are in memory.
     work = max(work, _fp32_gradients(training, parameters) - activations - logits)
     context = _context(training)
     fragmentation = int(_FRAGMENTATION * (activations + logits + work))
@@ -222,8 +239,8 @@ def stage_memory(
 
 
 def _context(training: Training) -> int:
-    """Bytes of CUDA's context and NCCL's buffers: a communicator of all ranks and one of each kind of group,
-    and the buffers of an all-to-all between the ranks of a server.
+    """Returns the bytes of CUDA's context and NCCL's buffers: a communicator of all ranks and one of each
+    kind of group, and the buffers of an all-to-all between the ranks of a server.
     """
     degrees = (training.world, training.tp, training.cp, training.dp, training.pp, training.ep)
     size = _CONTEXT + _COMMUNICATOR * sum(degree > 1 for degree in degrees)
@@ -233,7 +250,9 @@ def _context(training: Training) -> int:
 
 
 def _offload_buffers(training: Training, stage: int) -> int:
-    """Bytes of the two layers that are there of a pass whose activations are offloaded, at most."""
+    """Returns the bytes of the two layers, at most, whose activations are on the GPU where they are
+    offloaded.
+    """
     if not training.offload:
         return 0
     most = [0]
@@ -245,7 +264,9 @@ def _offload_buffers(training: Training, stage: int) -> int:
 
 
 def _states(training: Training, parameters: StageParameters, stage: int) -> tuple[int, int, int]:
-    """(weights, gradients, optimizer states): ZeRO 1 shares out the last, 2 the second, 3 the first too."""
+    """Returns the bytes of (weights, gradients, optimizer states): ZeRO 1 shares out the last, 2 the second,
+    3 the first too.
+    """
     every, holds = parameters.dense + parameters.experts, _holds(training)
     # The shards of PyTorch's FSDP are the optimizer's fp32 weights.
     weights = (
@@ -255,20 +276,20 @@ def _states(training: Training, parameters: StageParameters, stage: int) -> tupl
         weights += _gathered(training, stage)
     states = _STATES_OF_REMAINDERS if _keeps_remainders(training) else _STATES
     if holds == "fsdp" and training.zero >= 2:
-        # Shards of gradients have the type of the weights. A pipeline reduces them once a step.
+        # Sharded gradients have the type of the weights. A pipeline reduces them once a step.
         gradients = _sharded_bytes(training, parameters, 4, 2)
         gradients += training.grad_bytes * every if training.pp > 1 else 0
     else:
         gradients = _sharded_bytes(training, parameters, training.grad_bytes, 2)
     if holds == "deepspeed":
-        # bf16 gradients stay until they are added to those in fp32; fp16 ones are sent from a bucket.
+        # bf16 gradients are kept until they are added to those in fp32; fp16 ones are sent from a bucket.
         bucket = ENGINES[training.engine].bucket(training.dp * training.cp)
         gradients += _WEIGHT * (every if training.grad_bytes == 4 else min(bucket, every))
     return weights, gradients, _sharded_bytes(training, parameters, states, 1)
 
 
 def _sharded_bytes(training: Training, parameters: StageParameters, size: int, from_level: int) -> int:
-    """Bytes of `size` a parameter, shared out from a level of ZeRO on."""
+    """Returns the bytes of parameters of `size` bytes each, shared out from a level of ZeRO on."""
     expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
     shares = ((parameters.dense, training.shards), (parameters.experts, expert_ranks))
     whole = training.zero < from_level
@@ -276,21 +297,24 @@ def _sharded_bytes(training: Training, parameters: StageParameters, size: int, f
 
 
 def _keeps_remainders(training: Training) -> bool:
-    """Whether the optimizer keeps 16 bits of each weight beside its bf16 weight."""
+    """Returns whether the optimizer keeps 16 bits of each weight in addition to its bf16 weight."""
     return _holds(training) == "megatron" and training.zero >= 1 and training.grad_bytes == 2
 
 
 def _fp32_gradients(training: Training, parameters: StageParameters) -> int:
-    """Bytes of the fp32 copy that the optimizer makes of the gradients it owns, where they are in 2 bytes."""
+    """Returns the bytes of the fp32 copy that the optimizer makes of its gradients, where they are in 2
+    bytes.
+    """
     if training.grad_bytes == 4 or _holds(training) == "fsdp" or _keeps_remainders(training):
         return 0
     return _sharded_bytes(training, parameters, 4, 1)
 
 
 def _gathered(training: Training, stage: int) -> int:
-    """Bytes of weights that are gathered at once: the embedding and the output layer of the stage, and of its
-    layers the largest and as many as are gathered ahead; without resharding, and in a pipeline of PyTorch's,
-    all of them.
+    """Returns the bytes of weights that are gathered at once.
+
+    They are those of the embedding and the output layer of the stage, and of the largest layers: one and as
+    many as are gathered ahead; without resharding, and in a pipeline of PyTorch's, of all layers.
     """
     units = [unit_size for chunk in training.stage_chunks for unit_size in unit_sizes(training, stage, chunk)]
     layers = sorted((sum(unit[:2]) for unit in units if not unit.root), reverse=True)
@@ -300,14 +324,15 @@ def _gathered(training: Training, stage: int) -> int:
 
 
 def chunk_activations(training: Training, stage: int, expert: int | None = None) -> list[int]:
-    """Bytes that each chunk of a stage holds of one micro-batch, from its forward to its backward.
+    """Returns the bytes that each chunk of a stage keeps of one micro-batch, from its forward to its
+    backward.
 
     expert: as of `stage_memory`.
     """
     activations = []
     for chunk in training.stage_chunks:
         if training.offload:
-            # The last layer stays.
+            # The last layer is not offloaded.
             last = training.model.is_moe(training.layers_of(stage, chunk)[-1])
             size = layer_activations(training, last, expert=expert)
         else:
@@ -318,18 +343,18 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
         if training.pp > 1 and _holds(training) == "deepspeed":
-            # Its pipeline keeps what a chunk gave until the gradient is there.
+            # PyTorch's pipeline keeps the output of a chunk until its gradient arrives.
             size += 2 * training.tokens * training.model.hidden // training.shard
         activations.append(size)
     return activations
 
 
 def _logits(training: Training) -> int:
-    """Logits, and the last norm's input and output.
+    """Returns the bytes of logits, and of the last norm's input and output.
 
     Megatron's loss keeps logits in 2 bytes and in fp32. PyTorch's needs three in fp32 at once: the logarithm
-    of softmax, its gradient and that of the logits; with the vocabulary on several ranks their exponentials,
-    too, and the input of the output layer is kept gathered.
+    of softmax, its gradient and that of the logits; with the vocabulary on several ranks also their
+    exponentials, and the input of the output layer is kept gathered.
     """
     logits = training.tokens * training.padded_vocab // training.tp
     size = 4 * training.tokens * training.model.hidden // training.shard
@@ -341,7 +366,7 @@ def _logits(training: Training) -> int:
 
 
 def _work(training: Training, stage: int, expert: int | None) -> int:
-    """What a single op needs beside what is held: a layer computed again, attention's scores."""
+    """Returns the bytes that a single op needs in addition: a layer computed again, attention's scores."""
     kinds = {moe for chunk in training.stage_chunks for moe, _ in training.kinds_of(stage, chunk)}
     size = 0
     if training.recompute == "full":
@@ -351,13 +376,13 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
     of_layers = [layer_parameters(training, moe) for moe in kinds]
     if _holds(training) == "fsdp":
         if training.zero >= 2 and training.pp == 1:
-            # The gradients of a unit, and their copy that is reduced.
+            # The gradients of a unit, and the copy of them that is reduced.
             size += (_WEIGHT + training.grad_bytes) * max(sum(layer) for layer in of_layers)
     elif training.flash:
-        # Transformer Engine keeps a weight gradient of each shape that it never fills.
+        # Transformer Engine keeps an unused weight gradient of each shape.
         size += _WEIGHT * max(layer.dense for layer in of_layers)
     if training.cp > 1 and training.cp_comm_type == "all-gather":
-        # Keys and values of the whole sequence.
+        # These are keys and values of the whole sequence.
         model = training.model
         kv_heads = max(model.kv_heads // training.tp, 1)
         size += 2 * training.cp * training.tokens * kv_heads * (model.query_dim + model.value_dim)
@@ -365,7 +390,9 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
 
 
 def _recomputed_bytes(training: Training, moe: bool, expert: int | None) -> int:
-    """Bytes of the largest that a row of `--recompute-rows` gives again, for as long as one op needs it."""
+    """Returns the bytes of the largest output that a row of `--recompute-rows` makes again, which one op
+    needs at a time.
+    """
     model, sizes = training.model, [0]
     if "attention" in training.recompute_rows and not training.flash:
         sizes.append(attention_scores(training))
@@ -387,9 +414,9 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "K
 
 
 def memory_limit(text: str | None, gpu_memory: float) -> int:
-    """Bytes of a GPU: those of `--memory-limit`, else its own, GB of 10^9 bytes.
+    """Returns the bytes of a GPU: those of `--memory-limit`, else its own, GB of 10^9 bytes.
 
-    Raises `UsageError` for no size.
+    Raises `UsageError` for text that is no size.
     """
     if text is None:
         return round(gpu_memory * 1e9)

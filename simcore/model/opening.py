@@ -1,6 +1,4 @@
-"""Opens a model: by name, of which the sizes are those that its authors published, or from a file in one of
-its formats.
-"""
+"""Opens a model: by name, with the sizes that its authors published, or from a file in one of its formats."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from simcore.model.sizes import Mla, Model, Moe
 
 
 def _megatron(name: str, layers: int, hidden: int, heads: int) -> Model:
-    """A GPT of the Megatron-LM papers (arXiv 2104.04473 table 1, 2205.05198 table 3): vocabulary 51,200."""
+    """Returns a GPT of the Megatron-LM papers (arXiv 2104.04473 table 1, 2205.05198 table 3)."""
     return Model(
         name, layers, hidden, heads, heads, hidden // heads, 4 * hidden, False, 51200, 2048,
         dropout=True, bias="all", norm_bias=True, positions=2048,
@@ -19,12 +17,12 @@ def _megatron(name: str, layers: int, hidden: int, heads: int) -> Model:
 
 
 def _llama3(name: str, layers: int, hidden: int, heads: int, ffn: int) -> Model:
-    """Llama 3 (arXiv 2407.21783, table 3): 8 key-value heads, vocabulary 128,256, trained on 8,192 tokens."""
+    """Returns a Llama 3 (arXiv 2407.21783, table 3): 8 key-value heads, trained on 8,192 tokens."""
     return Model(name, layers, hidden, heads, 8, 128, ffn, True, 128256, 8192, tied_embeddings=False)
 
 
 def _mixtral(name: str, layers: int, hidden: int, heads: int, ffn: int, vocab: int, seq: int) -> Model:
-    """Mixtral (arXiv 2401.04088; config.json of its authors): 8 experts, 2 a token, no dense layer."""
+    """Returns a Mixtral (arXiv 2401.04088; config.json of its authors): 8 experts, 2 a token."""
     moe = Moe(8, 2, ffn)
     return Model(name, layers, hidden, heads, 8, 128, ffn, True, vocab, seq, tied_embeddings=False, moe=moe)
 
@@ -61,9 +59,9 @@ MODELS: dict[str, Model] = {
 
 
 def read_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """The model in `data`, the bytes of a file that a format has recognised; `path` is for messages.
+    """Returns the model in `data`, the bytes of a file of a known format; `path` is for messages.
 
-    Raises InputError with the place of what cannot be.
+    Raises InputError with the position of what does not fit.
     """
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         from simcore.model.huggingface import read_config
@@ -75,15 +73,17 @@ def read_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
 
 
 def named_model(name: str) -> Model | None:
-    """The model of that name, whatever its case and marks: `GPT-3 175B`, `gpt3-175b`; None if none."""
+    """Returns the model of that name, whatever its case and marks: `GPT-3 175B`, `gpt3-175b`; None if
+    none.
+    """
     plain_name = _plain(name)
     return next((model for key, model in MODELS.items() if _plain(key) == plain_name), None)
 
 
 def find_model(name: str) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """What `--model` names: a known model, else a file.
+    """Returns what `--model` names: a known model, else that of a file.
 
-    Raises `UsageError` where it is neither, with what is near, and InputError as `read_model` does.
+    Raises `UsageError` where it is neither, with a similar name, and InputError as `read_model` does.
     """
     model = named_model(name)
     if model is not None:

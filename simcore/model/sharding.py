@@ -1,9 +1,9 @@
-"""What a rank holds of a model's parameters, and the rows of sharded data parallelism.
+"""The parameters of a model on each rank, and the rows of sharded data parallelism.
 
-Its units are gathered before they run, and their gradients reduced after (PyTorch's FSDP, ZeRO 2 and 3;
+Units are gathered before they run, and their gradients reduced after (PyTorch's FSDP, ZeRO 2 and 3;
 docs/models.md has the rules).
 
-A unit is a layer, or the embedding, or the output layer. Rows stand in the order of the forward; backward
+A unit is a layer, or the embedding, or the output layer. Rows are in the order of the forward; backward
 runs them in reverse.
 """
 
@@ -16,14 +16,16 @@ from simcore.workload.model import GroupKind, Phase
 
 
 class UnitSize(NamedTuple):
-    """Parameters of a unit that one rank of tp and ep uses: of experts, and all others.
-
-    root: the embedding or the output layer, whose weights stay from their forward to their backward.
-    """
+    """Parameters of a unit that one rank of tp and ep uses."""
 
     dense: int
+    """All but those of experts."""
     experts: int
+    """Those of experts."""
     root: bool = False
+    """Whether it is the embedding or the output layer, whose weights stay from their forward to their
+    backward.
+    """
 
 
 class Unit(NamedTuple):
@@ -34,20 +36,24 @@ class Unit(NamedTuple):
 
 
 class ShardedRows(NamedTuple):
-    """The rows of a chunk. own: where those of each unit are. waits: as `Workload.waits`, places for rows."""
+    """The rows of a chunk with those of its gathers and reductions."""
 
     rows: list[Row]
+    """All rows, in file order."""
     unit_ranges: list[range]
+    """The indices of the own rows of each unit."""
     waits: dict[tuple[Phase, int], tuple[int, ...]]
+    """As `Workload.waits`, with indices for rows."""
 
 
 def is_sharded(training: Training) -> bool:
-    """Whether gradients, or weights too, are shared out unit by unit."""
+    """Returns whether gradients, or weights too, are shared out unit by unit."""
     return training.zero >= 2 and (training.shards > 1 or training.expert_replicas > 1)
 
 
 def sharded_rows(training: Training, units: list[Unit]) -> ShardedRows:
-    """The rows of `units` with what gathers their weights and reduces their gradients, beside compute.
+    """Returns the rows of `units` with those that gather their weights and reduce their gradients during
+    compute.
 
     A unit waits for its own weights; those of the unit `prefetch` further on are gathered as it begins.
     """
@@ -70,14 +76,14 @@ class _Chunk:
         self.copy_sums: dict[int, range] = {}
 
     def lay_out(self) -> ShardedRows:
-        """All rows, and what waits for what."""
+        """Returns all rows, and which waits for which."""
         unit_ranges: list[range] = []
-        # By unit the row at which its forward, and its backward, begins.
+        # By unit the row at which its forward, and the row at which its backward begins.
         begins: list[int] = []
         begins_back: list[int] = []
         last, ahead = len(self.units) - 1, self.training.prefetch
         for unit_index, unit in enumerate(self.units):
-            # Backward comes to this place last: at the end of this unit's.
+            # Backward comes to these rows last, at the end of this unit's backward.
             if unit_index == 0:
                 self._add_copies(0)
             self.reductions[unit_index] = self._append_rows(self._reductions(unit.size))
@@ -116,7 +122,9 @@ class _Chunk:
         return self.training.zero == 3 and any(self.units[unit_index].size[:2])
 
     def _is_resharded(self, unit_index: int) -> bool:
-        """Whether the weights of a unit are given up after its forward: backward gathers them again."""
+        """Returns whether the weights of a unit are freed after its forward, so that backward gathers them
+        again.
+        """
         return self.training.reshard and not self.units[unit_index].size.root
 
     def _gather(self, name: str, unit_index: int, phase: Phase) -> list[Row]:
@@ -140,7 +148,7 @@ class _Chunk:
         ]
 
     def _add_copies(self, unit_index: int) -> None:
-        """With groups of `--shard-size` what each rank has of a unit's gradients is added up between them."""
+        """Adds the rows that add up the gradients of a unit between groups of `--shard-size`."""
         training = self.training
         size = self.units[unit_index].size.dense
         if training.copies > 1 and size:
@@ -153,7 +161,7 @@ class _Chunk:
         return self.training.grad_bytes * parameters
 
     def _buffers(self, unit: UnitSize) -> list[tuple[GroupKind, int, int, str]]:
-        """(group, parameters, ranks, what the row's name ends in) of what a unit has."""
+        """Returns (group, parameters, ranks, end of the row's name) of the buffers of a unit."""
         training = self.training
         dense: GroupKind = "dp_shard" if training.copies > 1 else "dp"
         return [
@@ -163,14 +171,16 @@ class _Chunk:
 
 
 class StageParameters(NamedTuple):
-    """Parameters that one rank of a stage holds: of experts, and all others."""
+    """The number of parameters on one rank of a stage: of experts, and all others."""
 
     dense: int
     experts: int
 
 
 def stage_parameters(training: Training, stage: int) -> StageParameters:
-    """What a rank of `stage` holds: cut by tp, experts by ep; a vocabulary padded as Megatron does."""
+    """Returns the parameters of a rank of `stage`: divided by tp, experts by ep; a vocabulary padded as in
+    Megatron.
+    """
     model, tp = training.model, training.tp
     dense = experts = 0
     for chunk in training.stage_chunks:
@@ -184,7 +194,7 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
         dense += embedding + model.positions * model.hidden
     if last:
         dense += model.norm
-    # A V has both on one stage, of both ways a stage has those of two models.
+    # A V has both tables on one stage; a stage of two-way schedules has tables of two models.
     together = first and last and training.placement != "both-ways"
     if last and not (together and model.tied_embeddings):
         dense += embedding
@@ -192,7 +202,9 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
 
 
 def whole_parameters(training: Training, stage: int) -> int:
-    """What of a stage every rank of tp holds: norms, biases of linears cut by rows, routers, latent ranks."""
+    """Returns the parameters of a stage that every rank of tp has: norms, biases of linears split by rows,
+    routers, latent ranks.
+    """
     model = training.model
     size = 0
     for chunk in training.stage_chunks:
@@ -207,11 +219,11 @@ def whole_parameters(training: Training, stage: int) -> int:
 
 
 def layer_parameters(training: Training, moe: bool) -> StageParameters:
-    """What a rank holds of one layer."""
+    """Returns the parameters of a rank in one layer."""
     model, tp = training.model, training.tp
     sharded, whole = model.attention()
     if model.mla is None and model.kv_heads < tp:
-        # A rank has one key-value head at least: those are held more than once.
+        # A rank has at least one key-value head, so that several ranks have the same ones.
         sharded += 2 * (tp - model.kv_heads) * model.head_dim * model.hidden
     dense = sharded // tp + whole + 2 * model.norm
     if not moe or model.moe is None:
@@ -224,7 +236,7 @@ def layer_parameters(training: Training, moe: bool) -> StageParameters:
 
 
 def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
-    """The units of a chunk whose weights and gradients ZeRO 2 and 3 share out, in forward order."""
+    """Returns the units of a chunk whose weights and gradients ZeRO 2 and 3 share out, in forward order."""
     model = training.model
     embedding = training.padded_vocab // training.tp * model.hidden
     first, last = training.position(stage, chunk) == 0, training.is_last(stage, chunk)
@@ -238,7 +250,7 @@ def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
     if first:
         sizes.insert(0, UnitSize(embedding + model.positions * model.hidden, 0, True))
     if last:
-        # As `stage_parameters` has it: a stage with both tables of one model has one where they are tied.
+        # As in `stage_parameters`: a stage with both tables of one model has one where they are tied.
         on_stage = any(training.position(stage, stage_chunk) == 0 for stage_chunk in training.stage_chunks)
         tied = model.tied_embeddings and on_stage and training.placement != "both-ways"
         sizes.append(UnitSize(model.norm + (0 if tied else embedding), 0, True))

@@ -1,6 +1,6 @@
-"""A transformer as its sizes say it, and its parameters counted.
+"""The sizes of a transformer, and the number of its parameters.
 
-Import from here: `Model`, `Moe`, `Mla`, `checked`.
+Import from here: `Model`, `Moe`, `Mla`, `check_model`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from simcore.diagnostics import UsageError
 from simcore.records import Struct
 
 Biases = str
-# Which linears have a bias: those of GPT all, those of Qwen 2 the projections to queries, keys and values.
+# Which linears have a bias: all in GPT, the projections to queries, keys and values in Qwen 2.
 BIASES: tuple[Biases, ...] = ("all", "qkv", "none")
-# Beyond this lies a slip of the keyboard: GPT-3 has 96 layers, the largest vocabularies 256 thousand words.
+# More is a mistyped number: GPT-3 has 96 layers, the largest vocabularies 256 thousand words.
 _MOST = {
     "layers": 10_000, "hidden": 1 << 20, "heads": 1 << 14, "kv_heads": 1 << 14, "head_dim": 1 << 14,
     "ffn": 1 << 22, "vocab": 1 << 24, "seq": 1 << 24,
@@ -20,20 +20,22 @@ _MOST_EXPERTS = 1 << 14
 
 
 class Moe(Struct, frozen=True):
-    """Experts of a layer. ffn: inner size of one expert. dense_layers: the first layers, which have none.
-
-    shared_experts: experts that every token takes, beside its `experts_per_token` of the routed ones.
-    """
+    """The experts of a layer."""
 
     experts: int
+    """How many there are."""
     experts_per_token: int
+    """Routed experts that a token is sent to."""
     ffn: int
+    """The inner size of one expert."""
     shared_experts: int = 0
+    """Further experts, which every token takes."""
     dense_layers: int = 0
+    """How many of the first layers have no experts."""
 
 
 class Mla(Struct, frozen=True):
-    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): ranks and sizes of a head.
+    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): latent ranks and sizes of a head.
 
     q_lora_rank: 0 where queries are projected at once.
     """
@@ -46,46 +48,57 @@ class Mla(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """The sizes of a transformer.
-
-    ffn: inner size of the dense feed-forward part; gated: whether it has a third matrix (SwiGLU).
-    seq: tokens of a sequence in training. tied_embeddings: the output layer is the embedding.
-    bias: which linears have one, of `BIASES`. norm_bias: LayerNorm, where RMSNorm has no bias.
-    positions: rows of a learned position table, 0 without one. qk_norm: queries and keys are normalized
-    a head at a time (Qwen 3).
-    """
+    """The sizes of a transformer."""
 
     name: str
+    """The name of the model."""
     layers: int
+    """Layers."""
     hidden: int
+    """The hidden size."""
     heads: int
+    """Attention heads."""
     kv_heads: int
+    """Key-value heads."""
     head_dim: int
+    """The size of a head."""
     ffn: int
+    """The inner size of the dense feed-forward part."""
     gated: bool
+    """Whether that part has a third matrix (SwiGLU)."""
     vocab: int
+    """The vocabulary."""
     seq: int
+    """Tokens of a sequence in training."""
     tied_embeddings: bool = True
+    """Whether the output layer is the embedding."""
     dropout: bool = False
+    """Whether training has dropout."""
     bias: Biases = "none"
+    """Which linears have a bias, one of `BIASES`."""
     norm_bias: bool = False
+    """Whether norms have a bias: LayerNorm does, RMSNorm does not."""
     positions: int = 0
+    """Rows of a learned position table; 0 without one."""
     qk_norm: bool = False
+    """Whether queries and keys are normalized by head (Qwen 3)."""
     moe: Moe | None = None
+    """The experts; None without any."""
     mla: Mla | None = None
+    """The sizes of latent attention; None for other attention."""
 
     def is_moe(self, layer: int) -> bool:
-        """Whether a layer, from 0, has experts."""
+        """Returns whether a layer, from 0, has experts."""
         return self.moe is not None and layer >= self.moe.dense_layers
 
     @property
     def query_dim(self) -> int:
-        """Numbers of a query or key of one head."""
+        """The size of a query or key of one head."""
         return self.mla.qk_nope_head_dim + self.mla.qk_rope_head_dim if self.mla else self.head_dim
 
     @property
     def value_dim(self) -> int:
-        """Numbers of a value of one head."""
+        """The size of a value of one head."""
         return self.mla.v_head_dim if self.mla else self.head_dim
 
     @property
@@ -94,7 +107,7 @@ class Model(Struct, frozen=True):
         return self.hidden * (2 if self.norm_bias else 1)
 
     def attention(self) -> tuple[int, int]:
-        """Parameters of a layer's attention: (cut by tensor parallelism, held whole by every rank)."""
+        """Returns the parameters of a layer's attention: (divided by tensor parallelism, whole on every rank)."""
         h, heads = self.hidden, self.heads
         if self.mla:
             mla = self.mla
@@ -113,7 +126,9 @@ class Model(Struct, frozen=True):
         return sharded, whole
 
     def mlp(self, ffn: int) -> tuple[int, int]:
-        """Parameters of a feed-forward part of that inner size: (cut by tensor parallelism, held whole)."""
+        """Returns the parameters of a feed-forward part of that inner size: (divided by tensor parallelism,
+        whole on every rank).
+        """
         sharded = (3 if self.gated else 2) * self.hidden * ffn
         if self.bias != "all":
             return sharded, 0
@@ -121,17 +136,17 @@ class Model(Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """All parameters."""
+        """All parameters of the model."""
         return self._count(self.moe.experts if self.moe else 0)
 
     @property
     def active_parameters(self) -> int:
-        """The parameters that one token passes: of the experts those it is sent to and the shared ones."""
+        """The parameters that one token uses: of the experts those it is sent to and the shared ones."""
         return self._count(self.moe.experts_per_token if self.moe else 0)
 
     @property
     def embedding(self) -> int:
-        """Parameters of the embedding of words; the output layer has as many."""
+        """Parameters of the word embedding; the output layer has as many."""
         return self.vocab * self.hidden
 
     def _count(self, experts: int) -> int:
@@ -147,7 +162,9 @@ class Model(Struct, frozen=True):
 
 
 def check_model(model: Model) -> Model:
-    """The model, if it can be. Raises `UsageError` that names what does not fit, and what would."""
+    """Returns the model if its sizes fit. Raises `UsageError` that names what does not fit, and what
+    would.
+    """
     for name, most in _MOST.items():
         value = getattr(model, name)
         least = 0 if name == "ffn" and model.moe and model.moe.dense_layers == 0 else 1

@@ -1,4 +1,4 @@
-"""A model as wltui's own TOML, read and written.
+"""Reads and writes a model as wltui's own TOML.
 
 [model]
 layers = 32
@@ -28,7 +28,7 @@ _MODEL_KEYS = (*_COUNTS, *_SWITCHES, "name", "bias", *_TABLES)
 
 
 def read_toml_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """The model of a TOML file. Raises InputError with the place of what cannot be."""
+    """Returns the model of a TOML file. Raises InputError with the position of what does not fit."""
     text = data.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
     try:
         table = parse_toml(text, "sizes of a model")
@@ -81,10 +81,10 @@ class _Reader:
             count(sizes, "layers"),
             hidden,
             heads,
-            # 0 is what some write for "as many as heads" and "what divides".
+            # Some files have 0 for "as many as heads" and for "hidden / heads".
             count(sizes, "kv_heads", heads) or heads,
             count(sizes, "head_dim", 0) or (mla_sizes.v_head_dim if mla_sizes else hidden // max(heads, 1)),
-            # A GPT's is 4 times the hidden size; with experts alone there need be none.
+            # A GPT's is 4 times the hidden size; a model with experts in all layers needs none.
             count(
                 sizes, "ffn", 0 if moe_sizes and not moe_sizes.dense_layers else None if gated else 4 * hidden
             ),
@@ -138,7 +138,7 @@ class _Reader:
 
 
 def model_toml(model: Model) -> str:
-    """The model as such a file: what `read_toml_model` reads back as the same model."""
+    """Returns the text of such a file, which `read_toml_model` reads back as the same model."""
     lines = ["[model]"]
     safe = "".join(
         character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"

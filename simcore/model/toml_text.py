@@ -1,6 +1,6 @@
-"""TOML with places: what the files that wltui's users write themselves are read with.
+"""TOML with positions, for the files that users of wltui write themselves.
 
-The standard reader gives values without their places; a message needs the line and column.
+The standard reader returns values without their positions; a message needs the line and column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simcore.diagnostics import printable
 
 Location = tuple[int, int]
 
-# Some dozens of lines; more is another kind of file.
+# Such files have some dozens of lines; a larger one is another kind of file.
 _MOST_BYTES = 1 << 20
 # Python refuses numbers of more than 4300 digits, or (older ones) takes seconds for them; no file needs one.
 _MOST_DIGITS = 1000
@@ -33,7 +33,7 @@ _HEAD = re.compile(rf"^[ \t]*(?:(\[\[?)[ \t]*)?({_NAMES})[ \t]*[\]=]", re.MULTIL
 
 
 class TomlProblem(Exception):
-    """The text is not TOML. message: why. place: (line, column), from 1; None where it is not known."""
+    """Raised for text that is not TOML. location: (line, column), from 1; None where it is unknown."""
 
     def __init__(self, message: str, location: Location | None = None) -> None:
         super().__init__(message)
@@ -42,12 +42,12 @@ class TomlProblem(Exception):
 
 
 def read_text(path: str, what: str) -> str:
-    """The text of the file at `path`. what: the kind of file that is expected, for messages.
+    """Returns the text of the file at `path`. what: the kind of file that is expected, for messages.
 
-    Raises FileNotFoundError, and `TomlProblem` where there is no such text.
+    Raises FileNotFoundError, and `TomlProblem` where the file is no text.
     """
     try:
-        # Not a FIFO or a device: opening or reading one of those may never end.
+        # FIFOs and devices are refused: opening or reading one of those may never end.
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise TomlProblem(f"found no regular file, expected {what}")
         with open(path, "rb") as file:
@@ -70,7 +70,7 @@ def read_text(path: str, what: str) -> str:
 
 
 def parse_toml(text: str, expected: str) -> dict[str, Any]:
-    """The top table. expected: what stands in such a file instead of nested lists. Raises `TomlProblem`."""
+    """Returns the top table. expected: what such a file has instead of nested lists. Raises `TomlProblem`."""
     if match_ := _LONG_NUMBER.search(text):
         message = f"found a number of more than {_MOST_DIGITS} digits, expected a shorter one"
         raise TomlProblem(message, location_at(text, match_.start()))
@@ -95,14 +95,14 @@ def parse_toml(text: str, expected: str) -> dict[str, Any]:
 
 
 def location_at(text: str, offset: int) -> Location:
-    """Line and column of the character at `offset`, from 1."""
+    """Returns line and column of the character at `offset`, from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def locate_key(text: str, key: str, item: str = "") -> Location | None:
-    """Where `item` stands in the value of a key of the top level, or else the key itself.
+    """Returns the position of `item` in the value of a key of the top level, or else that of the key.
 
-    None where the key does not stand at the beginning of a line.
+    None where the key is not at the beginning of a line.
     """
     for path, start, end in _heads(text):
         if path[0] == key:
@@ -112,7 +112,9 @@ def locate_key(text: str, key: str, item: str = "") -> Location | None:
 
 
 def locate_in_table(text: str, table: str, key: str | None = None) -> Location | None:
-    """Where a table stands, or a key in it; None where neither stands at the beginning of a line."""
+    """Returns the position of a table, or of a key in it; None where neither is at the beginning of a
+    line.
+    """
     of_table = None
     for path, start, _ in _heads(text):
         if path[0] != table:
@@ -124,7 +126,7 @@ def locate_in_table(text: str, table: str, key: str | None = None) -> Location |
 
 
 def _heads(text: str) -> Iterator[tuple[list[str], int, int]]:
-    """(the whole name, where it begins, where what follows it begins) of every table and key of a text."""
+    """Yields (the whole name, its offset, the offset of what follows it) of every table and key of a text."""
     table: list[str] = []
     for match_ in _HEAD.finditer(text):
         path = [_name(part) for part in _NAME.findall(match_[2])]
@@ -136,7 +138,7 @@ def _heads(text: str) -> Iterator[tuple[list[str], int, int]]:
 
 
 def _name(part: str) -> str:
-    """What a part of a key, as it is written, names."""
+    """Returns the name that a part of a key, as it is written, stands for."""
     if part[0] == "'":
         return part[1:-1]
     if part[0] != '"':
@@ -144,12 +146,12 @@ def _name(part: str) -> str:
     try:
         return str(parse_toml(f"name = {part}", "")["name"])
     except TomlProblem:
-        # In the middle of a text of several lines, which only looks like a key.
+        # A line of a multi-line text that only looks like a key.
         return part
 
 
 def format_toml_value(value: object) -> str:
-    """A value as TOML has it, on one line."""
+    """Returns a value as TOML writes it, on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -158,5 +160,5 @@ def format_toml_value(value: object) -> str:
         return f"[{', '.join(map(format_toml_value, value))}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{name} = {format_toml_value(item)}' for name, item in value.items())}}}"
-    # Numbers, and dates and times, whose `str` has a blank where people write a T.
+    # Numbers, and dates and times, whose `str` has a blank in place of a T.
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,4 +1,4 @@
-"""How a model is trained: degrees, batches and options, each given or assumed, checked against each other."""
+"""How a model is trained: degrees, batches and options, explicit or assumed, checked against each other."""
 
 from __future__ import annotations
 
@@ -14,82 +14,105 @@ from simcore.parameters import flag_of
 from simcore.records import Struct, replace
 from simcore.workload.model import ModelParameters
 
-# What is taken without a flag, as Megatron-LM does.
+# Defaults, which are Megatron-LM's.
 DEFAULTS = {
     "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
     "precision": "bf16", "compile": "off", "pp_scatter": "off", "cp_comm_type": "p2p",
     "prefetch": "1", "reshard_after_forward": "on",
 }  # fmt: skip
-# Where it is no flag of Megatron's: attention is fused where Transformer Engine or PyTorch can choose.
+# Reasons for defaults that are no flags of Megatron's: Transformer Engine and PyTorch choose fused attention.
 _WHY = {
     "flash": "as Transformer Engine and PyTorch choose it",
     "compile": "as PyTorch runs a model that is not compiled",
 }
 DEFAULT_GPU = "h100"
-# What `--recompute-rows` may name.
+# Kinds of rows for `--recompute-rows`.
 ROW_KINDS = ("attention", "mlp_act", "norm")
-# Schedules whose backwards make weight gradients at once.
+# Schedules whose backwards include weight gradients.
 _FULL_BACKWARD_SCHEDULES = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
 _FSDP_FIELDS = ("prefetch", "reshard_after_forward")
-# Pipelines that Megatron runs: its FSDP refuses them.
+# Pipelines that Megatron runs; its FSDP refuses them.
 MEGATRON_SCHEDULES = ("1f1b", "interleaved")
 _MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
 
 class Training(Struct, frozen=True):
-    """A model on a layout, resolved.
+    """A model on a layout, with all options resolved.
 
-    world = tp x cp x dp x pp; dp: replicas, the experts' groups are cut of cp x dp (and tp). stage_layers:
-    layers of each stage. chunks: virtual stages of a stage, V. microbatch_size, global_batch: sequences.
-    recompute: none, selective (attention's core) or full. grad_bytes: of a gradient as it is added up.
-    cp_comm_type: how keys and values get round in a cp group, p2p (a ring) or all-gather. placement: of the
-    chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where each stage holds
-    another one too, as its last chunk. prefetch: units whose weights are gathered ahead; reshard: they are
-    given up after their forward; shard_size: ranks that share out what ZeRO 2 and 3 do, 0 for all;
-    bucket_size: parameters, 0 for those of a row. overlap_tp: tensor-parallel collectives beside products.
-    loads: of the experts, None where all get the same. recompute_rows: kinds of rows run again, of
-    `ROW_KINDS`; attention's core is also that of selective. offload: GB/s of the link to the host's memory, 0
-    where activations stay.
-    grads_beside, weights_beside: gradients are reduced beside backward, weights gathered beside forward.
-    precision: in which linears compute, of `PRECISIONS`. engine: the trainer, of `ENGINES`; compiled: by
-    torch.compile. found: what was assumed.
+    world = tp x cp x dp x pp; the groups of experts are made from cp x dp (and tp).
     """
 
     model: Model
+    """The sizes of the model."""
     tp: int
+    """The tensor-parallel degree."""
     cp: int
+    """Ranks that share a sequence."""
     dp: int
+    """Data-parallel replicas."""
     pp: int
+    """Pipeline stages."""
     ep: int
+    """The expert-parallel degree."""
     chunks: int
+    """Virtual stages of a stage, V."""
     stage_layers: tuple[int, ...]
+    """Layers of each stage."""
     microbatch_size: int
+    """Sequences of a micro-batch."""
     global_batch: int
+    """Sequences of a step."""
     seq: int
+    """Tokens of a sequence."""
     sequence_parallel: bool
+    """Whether activations between linears are divided among tp ranks."""
     flash: bool
+    """Whether attention is flash attention."""
     recompute: str
+    """none, selective (attention's core) or full."""
     zero: int
+    """The level of ZeRO."""
     grad_bytes: int
+    """Bytes of a gradient as it is added up."""
     precision: str
+    """The type in which linears compute, one of `PRECISIONS`."""
     pp_scatter: bool
+    """Whether each tp rank sends only its share to the next stage."""
     gpu: str
+    """The name or the file of the GPU."""
     cp_comm_type: str = "p2p"
+    """How keys and values are exchanged in a cp group, p2p (a ring) or all-gather."""
     placement: str = "loop"
+    """The placement of chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where
+    each stage has the layers of another one too, as its last chunk.
+    """
     prefetch: int = 1
+    """Units whose weights are gathered ahead."""
     reshard: bool = True
+    """Whether weights are freed after their forward."""
     shard_size: int = 0
+    """Ranks that share out what ZeRO 2 and 3 share out; 0 for all."""
     bucket_size: int = 0
+    """Parameters of a bucket; 0 for those of a row."""
     overlap_tp: bool = False
+    """Whether tensor-parallel collectives overlap with products."""
     loads: ExpertLoads | None = None
+    """The loads of the experts; None where all get the same."""
     recompute_rows: frozenset[str] = frozenset()
+    """Kinds of rows that run again, of `ROW_KINDS`; attention's core is also that of selective."""
     offload: float = 0.0
+    """The bandwidth of the link to the host's memory, GB/s; 0 where activations are not offloaded."""
     overlaps_gradients: bool = False
+    """Whether gradients are reduced during backward."""
     overlaps_weights: bool = False
+    """Whether weights are gathered during forward."""
     engine: str = "megatron"
+    """The trainer, one of `ENGINES`."""
     compiled: bool = False
+    """Whether torch.compile is used."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    """What was assumed."""
 
     @property
     def world(self) -> int:
@@ -107,7 +130,7 @@ class Training(Struct, frozen=True):
 
     @property
     def shard(self) -> int:
-        """By what sequence parallelism divides the tokens between linears."""
+        """The number by which sequence parallelism divides the tokens between linears."""
         return self.tp if self.sequence_parallel else 1
 
     @property
@@ -118,31 +141,31 @@ class Training(Struct, frozen=True):
 
     @property
     def expert_replicas(self) -> int:
-        """Ranks that hold the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
+        """Ranks that have the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
         return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
 
     @property
     def routed_tokens(self) -> int:
-        """Tokens that a rank sends to experts in a micro-batch, each counted once an expert."""
+        """Tokens that a rank sends to experts in a micro-batch, each counted once for each expert."""
         return self.tokens * (self.model.moe.experts_per_token if self.model.moe else 0) // self.tp
 
     @property
     def shards(self) -> int:
-        """Ranks that share out what ZeRO shares out of all but experts."""
+        """Ranks that share out the parameters of ZeRO, except those of experts."""
         return self.shard_size or self.dp * self.cp
 
     @property
     def copies(self) -> int:
-        """How many groups of `shards` ranks hold the same (hybrid sharding)."""
+        """How many groups of `shards` ranks have the same parameters (hybrid sharding)."""
         return self.dp * self.cp // self.shards
 
     @property
     def stage_chunks(self) -> range:
-        """The chunks of a stage, those of the other stage that it holds included."""
+        """The chunks of a stage, those of the other stage whose layers it has included."""
         return range(2 if self.placement == "both-ways" else self.chunks)
 
     def position(self, stage: int, chunk: int) -> int:
-        """Where a chunk lies on the way of a micro-batch: 0 has the embedding."""
+        """Returns the position of a chunk on the route of a micro-batch: 0 has the embedding."""
         if self.placement == "loop":
             return chunk * self.pp + stage
         if chunk == 0:
@@ -150,15 +173,17 @@ class Training(Struct, frozen=True):
         return (2 * self.pp if self.placement == "v" else self.pp) - 1 - stage
 
     def is_last(self, stage: int, chunk: int) -> bool:
-        """Whether a chunk has the output layer and the loss."""
+        """Returns whether a chunk has the output layer and the loss."""
         return self.position(stage, chunk) == self.pp * self.chunks - 1
 
     def turns(self, stage: int) -> bool:
-        """Whether what a stage has made of a micro-batch goes on on itself: at the turn of a V."""
+        """Returns whether the activation of a stage goes on to the stage itself: at the turn of a V."""
         return self.placement == "v" and stage == self.pp - 1
 
     def layers_of(self, stage: int, chunk: int) -> range:
-        """The layers of a virtual stage: in the order of positions (Megatron's interleaving, or a V)."""
+        """Returns the layers of a virtual stage: in the order of positions (Megatron's interleaving,
+        or a V).
+        """
         if self.placement == "both-ways":
             stage = self.position(stage, chunk)
             first, count = sum(self.stage_layers[:stage]), self.stage_layers[stage]
@@ -169,18 +194,18 @@ class Training(Struct, frozen=True):
         return range(first, first + count)
 
     def kinds_of(self, stage: int, chunk: int) -> list[tuple[bool, int]]:
-        """How many layers of a virtual stage have no experts, and how many have, each if there are any."""
+        """Returns (has experts, number of layers) of a virtual stage, for each kind that it has."""
         layers, moe = self.layers_of(stage, chunk), self.model.moe
         dense = len(layers) if moe is None else min(max(moe.dense_layers - layers.start, 0), len(layers))
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
 
     def turned(self, chunk: int) -> bool:
-        """Whether a chunk lies on the way up of a V."""
+        """Returns whether a chunk is on the way up of a V."""
         return self.placement == "v" and chunk == 1
 
 
 def resolve_training(model: Model, parameters: ModelParameters) -> Training:
-    """The training of `model` that is asked for.
+    """Returns the requested training of `model`.
 
     Raises `UsageError` for numbers that do not fit each other, with what would.
     """
@@ -274,7 +299,9 @@ def _with_engine(
     choice: Callable[[str], str],
     assumed: Callable[[str, object, str], None],
 ) -> Training:
-    """With the trainer. Raises `UsageError` for --compile with one that has no torch.compile."""
+    """Returns the training with its trainer. Raises `UsageError` for --compile with one that has no
+    torch.compile.
+    """
     name = parameters.engine_preset
     if name is None:
         name, why = "megatron", "as nothing that Megatron lacks is asked for"
@@ -298,7 +325,7 @@ def _with_engine(
 
 
 def _offload(training: Training, parameters: ModelParameters) -> float:
-    """GB/s of the link to the host. Raises `UsageError` for what does not go with it."""
+    """Returns the GB/s of the link to the host. Raises `UsageError` for parameters that do not go with it."""
     rate = parameters.offload
     if rate is None:
         return 0.0
@@ -326,7 +353,9 @@ def _offload(training: Training, parameters: ModelParameters) -> float:
 
 
 def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozenset[str]:
-    """The kinds of rows that run again. Raises `UsageError` for other words, and beside whole layers."""
+    """Returns the kinds of rows that run again. Raises `UsageError` for other words, and with whole
+    layers.
+    """
     text = parameters.recompute_rows
     names = {"attention"} if training.recompute == "selective" else set()
     if text is None:
@@ -347,7 +376,7 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
 
 
 def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:
-    """The loads of the experts. Raises `UsageError` where there are none."""
+    """Returns the loads of the experts. Raises `UsageError` where the model has no experts."""
     moe = training.model.moe
     for field in ("expert_imbalance", "expert_capacity", "expert_placement"):
         if getattr(parameters, field) is None:
@@ -374,7 +403,9 @@ def _with_sharding(
     choice: Callable[[str], str],
     assumed: Callable[[str, object, str], None],
 ) -> Training:
-    """With what ZeRO 2 and 3 take. Raises `UsageError` for what does not go with the level."""
+    """Returns the training with the options of ZeRO 2 and 3. Raises `UsageError` for options that do not go
+    with the level.
+    """
     zero, data = training.zero, training.dp * training.cp
     for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
         if getattr(parameters, field) is not None and zero < least:
@@ -460,7 +491,7 @@ def _with_sharding(
 
 
 def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
-    """(virtual stages, placement of the chunks) of the schedule."""
+    """Returns (virtual stages, placement of the chunks) of the schedule."""
     if parameters.schedule in V_SCHEDULES:
         return 2, "v"
     if parameters.schedule in TWO_WAY_SCHEDULES and pp > 1:
@@ -507,7 +538,7 @@ def _common_divisors(first: int, other: int) -> list[int]:
 
 
 def _nearest_words(fitting: list[int], value: int) -> str:
-    """The numbers next to the one that was wanted."""
+    """Returns the numbers next to the requested one, in words."""
     near = sorted(sorted(fitting, key=lambda fit: abs(fit - value))[:4])
     return " or ".join([", ".join(map(str, near[:-1])), str(near[-1])]) if len(near) > 1 else str(near[0])
 
@@ -518,7 +549,7 @@ def _near_multiples(value: int, step: int) -> str:
 
 
 def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]:  # type: ignore[no-untyped-def]
-    """(micro-batch size, global batch), sequences."""
+    """Returns (micro-batch size, global batch), sequences."""
     size, batch, count = parameters.microbatch_size, parameters.global_batch, parameters.microbatches
     if size is None:
         size = 1
@@ -546,13 +577,13 @@ def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]: 
 
 
 def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
-    """What interleaved stages would bring in place of 1f1b, or why they cannot run."""
+    """Returns what interleaved stages would change against 1f1b, or why they cannot run, in words."""
     stages = len(stage_layers)
     if microbatches % stages:
         return f"interleaved needs a multiple of {stages} micro-batches, here are {microbatches}"
     if math.gcd(*stage_layers) == 1:
         return f"interleaved cannot run: stages of {stage_words(stage_layers)} layers cannot be cut alike"
-    # A stage of 1f1b holds as many as there are stages.
+    # A stage of 1f1b keeps the activations of at most as many micro-batches as there are stages.
     more = " and need more memory" if microbatches > stages else ""
     return f"interleaved would shorten the bubble{more}"
 
@@ -560,7 +591,9 @@ def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
 def _stage_layers(
     model: Model, parameters: ModelParameters, pp: int, chunks: int, diagnostics: list[Diagnostic]
 ) -> tuple[int, ...]:
-    """Layers of each stage: those given, else even, else what is left over to the stages in the middle."""
+    """Returns the layers of each stage: the explicit ones, else even ones, with a remainder on the stages in
+    the middle.
+    """
     if pp * chunks > model.layers:
         raise UsageError(
             f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
@@ -591,7 +624,7 @@ def _stage_layers(
             + (near if fitting else "--stage-layers says which stage has how many")
         )
     least, more = divmod(model.layers, pp)
-    # The stages with the loss and the embedding have something besides layers: they get the fewer ones.
+    # The stages with the loss and the embedding get fewer layers, as they have these in addition.
     fewer = [pp - 1, 0, *range(pp - 2, 0, -1)][: pp - more]
     sizes = tuple(least if stage in fewer else least + 1 for stage in range(pp))
     message = (
@@ -629,7 +662,7 @@ def _is_count(text: str) -> bool:
 
 
 def stage_words(sizes: tuple[int, ...]) -> str:
-    """Layers of each stage as `--stage-layers` has them: `7,8*14,6`."""
+    """Returns the layers of each stage as `--stage-layers` has them: `7,8*14,6`."""
     runs: list[list[int]] = []
     for size in sizes:
         if runs and runs[-1][0] == size:

@@ -1,4 +1,4 @@
-"""How near simulated steps come to published ones, by GPU, precision and trainer.
+"""The error of simulated steps against published ones, by GPU, precision and trainer.
 
 `python benchmarks/accuracy.py --write` makes published.csv beside this file, as it makes the tables of
 docs/accuracy.md.
@@ -17,45 +17,46 @@ from simcore.records import NamedTuple, Struct
 FILE = Path(__file__).with_name("published.csv")
 HEAD = "gpu,precision,engine,compiled,steps,median,p90"
 _ENGINE_WORDS = {"megatron": "Megatron", "deepspeed": "DeepSpeed", "fsdp": "FSDP"}
-# Of so few steps 9 of 10 are all.
+# Of fewer steps no tenth can be left out: 9 of 10 are all.
 _FEW_STEPS = 10
 
 
 class Kind(NamedTuple):
-    """What published steps are told apart by. gpu: of gpus.toml, "" for a file that takes values from none.
-
-    precision: bf16, nvfp4, or fp8 for all of 8 bits. engine, compiled: as `Training` has them.
-    """
+    """What distinguishes published steps."""
 
     gpu: str
+    """A GPU of gpus.toml; "" for a file that takes values from none."""
     precision: str
+    """bf16, nvfp4, or fp8 for all of 8 bits."""
     engine: str
+    """As `Training` has it."""
     compiled: bool
+    """As `Training` has it."""
 
     @property
     def words(self) -> str:
-        """`H100, FP8, torchtitan compiled`."""
+        """The kind in words: `H100, FP8, torchtitan compiled`."""
         engine = _ENGINE_WORDS.get(self.engine, self.engine)
         return f"{self.gpu.upper()}, {self.precision.upper()}, {engine}{' compiled' * self.compiled}"
 
 
 class PublishedError(Struct, frozen=True):
-    """How near published steps of a kind are. of_file: whether a file has the constants, and the GPU of
-    `kind` is the one that it takes values from.
-
-    steps: how many there are. median, p90: how far the simulated ones are off, as a share of the published,
-    whatever the sign; None without any.
-    """
+    """The error of simulated steps against published steps of a kind."""
 
     kind: Kind
+    """The kind of steps."""
     of_file: bool
+    """Whether a file has the constants, so that the GPU of `kind` is the one that it takes values from."""
     steps: int = 0
+    """How many published steps there are."""
     median: float | None = None
+    """The median error as a share of the published step, without its sign; None without steps."""
     p90: float | None = None
+    """The error that 9 of 10 steps do not exceed; None without steps."""
 
     @property
     def words(self) -> str:
-        """All of it in a sentence."""
+        """The whole statement, in a sentence."""
         if not self.kind.gpu:
             return "constants of a file that takes none from a GPU: no published step was compared"
         front = "constants of a file; " if self.of_file else ""
@@ -65,7 +66,7 @@ class PublishedError(Struct, frozen=True):
 
     @property
     def short_words(self) -> tuple[str, ...]:
-        """Without what was trained on, the longest form first."""
+        """The sentence without its training, in several forms, the longest first."""
         if self.median is None:
             return ("no published step was compared",)
         steps = "step" if self.steps == 1 else "steps"
@@ -83,20 +84,20 @@ class PublishedError(Struct, frozen=True):
 
 
 def kind_of(training: Training, gpu: Gpu) -> Kind:
-    """Returns the kind that published steps of such a training are."""
+    """Returns the kind of published steps of such a training."""
     precision = "fp8" if training.precision == "mxfp8" else training.precision
     return Kind(gpu.bases[0] if gpu.bases else "", precision, training.engine, training.compiled)
 
 
 def published_error(training: Training, gpu: Gpu) -> PublishedError:
-    """Returns how near the published steps of a training's kind are."""
+    """Returns the error against the published steps of a training's kind."""
     kind = kind_of(training, gpu)
     return PublishedError(kind, training.gpu not in GPU_NAMES, *_published().get(kind, ()))
 
 
 @cache
 def _published() -> dict[Kind, tuple[int, float, float]]:
-    """(steps, median, p90) of each kind that the file has, read when the first is asked for."""
+    """Returns {kind: (steps, median, p90)} of the file, read on first use."""
     by_kind = {}
     for line in FILE.read_text("utf-8").splitlines()[1:]:
         gpu, precision, engine, compiled, steps, median, p90 = line.split(",")

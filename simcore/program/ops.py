@@ -333,9 +333,7 @@ class StageProgram(Struct, frozen=True):
 
     @property
     def runs(self) -> tuple[OpRun, ...]:
-        """Returns the runs without waits inside, made anew, for code that needs only each op and each
-        wait.
-        """
+        """The runs without waits inside, made anew, for code that needs only each op and each wait."""
         if all(run.inner is None for run in self.packed):
             return self.packed
         runs: list[OpRun] = []

@@ -46,7 +46,7 @@ class OrderCell(NamedTuple):
     """From 1."""
 
     def words(self) -> str:
-        """The cell as PyTorch writes it."""
+        """Returns the cell as PyTorch writes it."""
         return f"{self.position}{self.kind}{self.microbatch}"
 
 
@@ -71,7 +71,7 @@ class Transfer(NamedTuple):
     """From 1."""
 
     def words(self) -> str:
-        """The transfer as PyTorch writes it."""
+        """Returns the transfer as PyTorch writes it."""
         kind = "F" if self.forward else "B"
         return f"{self.position}{'SEND' if self.sends else 'RECV'}_{kind}{self.microbatch}"
 

@@ -99,7 +99,8 @@ def run_words(comparison: Comparison, side: Run) -> str:
 
 
 def side_facts(side: Run, other: Run) -> str:
-    """Returns how a side was made and its shape, without its name: `replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`.
+    """Returns how a side was made and its shape, without its name:
+    `replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`.
 
     Where no layout tells it, these are also the flags that the other side does not have.
     """

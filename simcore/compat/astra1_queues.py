@@ -100,7 +100,10 @@ _QueueKey = tuple[int, int]
 
 
 class DimensionQueues:
-    """Simulates one run with a queue of chunks a dimension. compute: per rank class ns of each op. price: (group class, op) -> its chunks."""
+    """Simulates one run with a queue of chunks a dimension.
+
+    compute: per rank class ns of each op. price: (group class, op) -> its chunks.
+    """
 
     def __init__(
         self,

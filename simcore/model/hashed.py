@@ -14,11 +14,11 @@ _HASHES = f"<{_UNIFORMS}I"
 OF_RANK, OF_GROUP, OF_SENDER, OF_EXPERT = range(4)
 
 
-def hashed_normal(seed: int, about: int, subject: int, op: int) -> float:
+def hashed_normal(seed: int, purpose: int, subject: int, op: int) -> float:
     """Returns a number of mean 0 and deviation 1 that depends on its arguments alone.
 
     The sum of 12 hashed uniforms less 6: no library of mathematics, so every machine and Python version gives
-    the same. about: the kind of subject. subject: the rank, the group's lowest rank, or the expert.
+    the same. purpose: the kind of subject. subject: the rank, the group's lowest rank, or the expert.
     """
     digest = blake2b(pack("<QQQQ", seed, purpose, subject, op), digest_size=4 * _UNIFORMS).digest()
     total: int = sum(unpack(_HASHES, digest))

@@ -430,7 +430,7 @@ class StageBuilder:
         return bytes_of
 
     def _issue_gathers(self) -> None:
-        """Issues the parameter gathers of all layers at once; a layer's first forward waits for its gather."""
+        """Issues the parameter gathers of all layers; a layer's first forward waits for its gather."""
         wg = self.plan.workload.wg
         for copy in range(self.plan.placement.copies):
             chunk = copy * self.plan.placement.parts

@@ -166,7 +166,7 @@ def sort_by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
             return *order, -diagnostic.effect, 0, 0, 0
         if weight == "note":
             return *order, 0, 0, 0, 0
-        # The count of rows, of line 2, stood before the header: beside its fix it told of another one.
+        # A diagnostic without a line comes after those with one.
         line = math.inf if diagnostic.line is None else diagnostic.line
         return *order, 0, files[diagnostic.file], line, diagnostic.column or 0
 

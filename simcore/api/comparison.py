@@ -91,7 +91,7 @@ def _rank_pair(ranks: object) -> tuple[int, int]:
 
 @errors_in_keywords()
 def compare(a: Run, b: Run, ranks: tuple[int, int] | None = None) -> Comparison:
-    """Returns run b beside run a. ranks: the rank of a and that of b alone, also of one run.
+    """Returns the comparison of run b with run a. ranks: the rank of a and that of b alone, also of one run.
 
     Raises `UsageError` where nothing of the two can be paired.
     """

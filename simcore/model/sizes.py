@@ -107,7 +107,9 @@ class Model(Struct, frozen=True):
         return self.hidden * (2 if self.norm_bias else 1)
 
     def attention(self) -> tuple[int, int]:
-        """Returns the parameters of a layer's attention: (divided by tp, whole on every rank)."""
+        """Returns the parameters of a layer's attention: (divided by tensor parallelism, whole on every
+        rank).
+        """
         h, heads = self.hidden, self.heads
         if self.mla:
             mla = self.mla

@@ -1,6 +1,6 @@
 """The error of simulated steps against published ones, by GPU, precision and trainer.
 
-`python benchmarks/accuracy.py --write` makes published.csv beside this file, as it makes the tables of
+`python benchmarks/accuracy.py --write` makes published.csv in this directory, as it makes the tables of
 docs/accuracy.md.
 """
 

@@ -346,7 +346,7 @@ class StageBuilder:
         message = self.plan.message(phase, microbatch, producer, self._step)
         self.ops.append(TO_NEXT if to_next else TO_PREVIOUS, phase, 0, cost, -1, microbatch, message)
 
-    # -- communication beside compute ------------------------------------------------
+    # -- communication that overlaps with compute ------------------------------------
 
     def _copy_rows(self, chunk: int, microbatch: int) -> list[int]:
         """Returns the rows of a micro-batch in the copy of a stage that a chunk belongs to, in

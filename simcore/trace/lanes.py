@@ -340,15 +340,15 @@ class Lanes(ABC):
         own = self.own_track_id(rank)
         return None if own is None else self.track(own).track_id
 
-    def equal_tracks(self, track_id: int) -> Sequence[int]:
+    def similar_tracks(self, track_id: int) -> Sequence[int]:
         """Returns the tracks that may share a lane with a track, itself among them, ascending: similar ones.
 
         It is the track alone where equal tracks share a lane anyway.
         """
-        return self._equal_tracks[track_id] if self.facts.similar_text else (track_id,)
+        return self._similar_tracks[track_id] if self.facts.similar_text else (track_id,)
 
     @cached_property
-    def _equal_tracks(self) -> dict[int, Sequence[int]]:
+    def _similar_tracks(self) -> dict[int, Sequence[int]]:
         """Each track -> those that are similar: grouped with the first that fits, under the same headings."""
         most = self.facts.length * _SIMILAR_PERCENT // 100
         groups: list[tuple[tuple[str, ...], list[int], list[int], list[int]]] = []

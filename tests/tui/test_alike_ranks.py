@@ -66,7 +66,7 @@ def titles(arrangement: Arrangement) -> list[str]:
 
 def test_ranks_are_alike_where_no_account_of_any_two_differs_by_more_than_the_tolerance() -> None:
     lanes = made().lanes
-    assert sorted({tuple(lanes.equal_tracks(number)) for number in lanes.facts.track_ids}) == sorted(_ALIKE)
+    assert sorted({tuple(lanes.similar_tracks(number)) for number in lanes.facts.track_ids}) == sorted(_ALIKE)
 
 
 @given(st.lists(st.integers(480, 560), min_size=2, max_size=9))
@@ -74,9 +74,9 @@ def test_any_two_that_are_alike_are_within_the_tolerance(computes: list[int]) ->
     found = results(tuple(computes))
     lanes, most = found.lanes, found.step_time_ns * 2 // 100
     for number in lanes.facts.track_ids:
-        alike = lanes.equal_tracks(number)
+        alike = lanes.similar_tracks(number)
         assert number in alike
-        assert alike == lanes.equal_tracks(alike[0])
+        assert alike == lanes.similar_tracks(alike[0])
         for one in alike:
             accounts = zip(found.accounts[number].total_ns, found.accounts[one].total_ns, strict=True)
             assert all(abs(mine - its) <= most for mine, its in accounts)
@@ -183,5 +183,7 @@ def test_of_a_real_job_two_ranks_are_alike() -> None:
     assert isinstance(run, MeasuredRun)
     lanes = RecordedRun(run).lanes
     assert [
-        lanes.equal_tracks(number) for number in lanes.facts.track_ids if len(lanes.equal_tracks(number)) > 1
+        lanes.similar_tracks(number)
+        for number in lanes.facts.track_ids
+        if len(lanes.similar_tracks(number)) > 1
     ] == [[2, 6]] * 2

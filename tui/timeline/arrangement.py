@@ -78,14 +78,14 @@ class LaneListing:
         """Returns whether some ranks of a group have lanes of their own, and some have not."""
         return 0 < len(self._apart.get(track_id, ())) < self.source.count_ranks(track_id)
 
-    def _equal_tracks(self, track_id: int) -> Sequence[int]:
+    def _similar_tracks(self, track_id: int) -> Sequence[int]:
         """Returns the groups of ranks that one lane stands for, the drawn one first; the group alone where it
         has a lane of its own.
         """
         if self._together:
-            equal_tracks = self.source.of.equal_tracks(track_id)
-            if equal_tracks[0] in self._together:
-                return equal_tracks
+            similar_tracks = self.source.of.similar_tracks(track_id)
+            if similar_tracks[0] in self._together:
+                return similar_tracks
         return (track_id,)
 
     def _pinned_rows(self, key: LaneKey) -> Iterator[LaneRow]:
@@ -108,7 +108,7 @@ class LaneListing:
             children = sorted(children, key=lambda child: self._sort_value(order, child))
         for child in children:
             key = LaneKey(child.path) if isinstance(child, Group) else LaneKey((), child)
-            track_ids = child.track_ids if isinstance(child, Group) else self._equal_tracks(child)
+            track_ids = child.track_ids if isinstance(child, Group) else self._similar_tracks(child)
             if not isinstance(child, Group) and track_ids[0] != child:
                 continue
             if key in self._pinned or key in self._hidden:
@@ -139,8 +139,12 @@ class LaneListing:
 
     def _track_rows(self, track_id: int, depth: int) -> Iterator[LaneRow]:
         """Yields the lane of equal ranks, its streams, and those of its ranks that are shown apart."""
-        equal_tracks, apart = self._equal_tracks(track_id), self._apart.get(track_id, {})
-        lane = self.source.lane(track_id) if len(equal_tracks) == 1 else self.source.merged_lane(equal_tracks)
+        similar_tracks, apart = self._similar_tracks(track_id), self._apart.get(track_id, {})
+        lane = (
+            self.source.lane(track_id)
+            if len(similar_tracks) == 1
+            else self.source.merged_lane(similar_tracks)
+        )
         is_unfolded = lane.key in self._unfolded
         yield LaneRow(lane, lane.key, depth, "-" if is_unfolded or apart else "+")
         if is_unfolded:
@@ -249,7 +253,7 @@ class Arrangement(LaneListing):
     @property
     def folded_tracks(self) -> set[int]:
         """The groups of ranks that the lane of another group stands for."""
-        return {track_id for first in self._together for track_id in self._equal_tracks(first)[1:]}
+        return {track_id for first in self._together for track_id in self._similar_tracks(first)[1:]}
 
     @property
     def pinned_count(self) -> int:
@@ -344,9 +348,9 @@ class Arrangement(LaneListing):
         if key.path:
             return
         track_id = self._track_of(key)
-        equal_tracks = self.source.of.equal_tracks(track_id)
-        if len(equal_tracks) > 1:
-            self._together ^= {equal_tracks[0]}
+        similar_tracks = self.source.of.similar_tracks(track_id)
+        if len(similar_tracks) > 1:
+            self._together ^= {similar_tracks[0]}
             self._rebuild(LaneKey((), track_id))
             return
         apart = self._apart.setdefault(track_id, {})
@@ -416,7 +420,7 @@ class Arrangement(LaneListing):
             if key.rank >= 0 and self.source.count_ranks(track_id) > 1:
                 self._apart.setdefault(track_id, {})[key.rank] = None
             self._together.difference_update(
-                self._equal_tracks(track_id)[:1] if track_id in self.folded_tracks else ()
+                self._similar_tracks(track_id)[:1] if track_id in self.folded_tracks else ()
             )
             folded_key = key._replace(stream=None)
             if key.stream is not None:
@@ -539,13 +543,13 @@ class Arrangement(LaneListing):
         """Removes the keys of lanes that do not exist: those of the other ranks of a group where none or all
         of them have lanes of their own, and those of tracks that are not similar.
         """
-        equal_tracks = self.source.of.equal_tracks
+        similar_tracks = self.source.of.similar_tracks
         self._together = {
             track_id
             for track_id in self._together
             if track_id in self.source.track_ids
-            and equal_tracks(track_id)[0] == track_id
-            and len(equal_tracks(track_id)) > 1
+            and similar_tracks(track_id)[0] == track_id
+            and len(similar_tracks(track_id)) > 1
         }
         for keys in (self._pinned, self._hidden, self._unfolded):
             for key in [key for key in keys if key.rank == OTHERS and not self._has_others(key.track_id)]:
@@ -564,7 +568,7 @@ class Arrangement(LaneListing):
             candidates += [LaneKey(key.path[:length]) for length in range(len(key.path) - 1, 0, -1)]
         else:
             track_id = self._track_of(key)
-            candidates += [LaneKey((), track_id), LaneKey((), self._equal_tracks(track_id)[0])]
+            candidates += [LaneKey((), track_id), LaneKey((), self._similar_tracks(track_id)[0])]
             parents = [lane_key for lane_key, group in self._groups.items() if track_id in group.track_ids]
             candidates += sorted(parents, key=lambda group: -len(group.path))
         return next(

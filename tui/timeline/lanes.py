@@ -183,14 +183,14 @@ class Lane(SpanLane):
     """What its ranks are called."""
     others_count: int = 0
     """How many ranks OTHERS are."""
-    equal_tracks: tuple[int, ...] = field(default=(), compare=False)
+    similar_tracks: tuple[int, ...] = field(default=(), compare=False)
     """The similar tracks that it stands for; the spans are those of the first."""
     short: str = field(default="", compare=False)
     """What they are called where there is little room."""
 
     @property
     def track_ids(self) -> tuple[int, ...]:
-        return self.equal_tracks or (self.track_id,)
+        return self.similar_tracks or (self.track_id,)
 
     @property
     def short_title(self) -> str:
@@ -373,7 +373,7 @@ class LaneSource:
             similarity = of.facts.similar_text
             tolerance = "".join(similarity.split()[-2:])
             self._merged_lanes[key] = Lane(
-                of, first.track_id, None, ALL, ranks, f"{wide} ({similarity})", equal_tracks=key,
+                of, first.track_id, None, ALL, ranks, f"{wide} ({similarity})", similar_tracks=key,
                 short=f"{narrow} ~{tolerance}",
             )  # fmt: skip
         return self._merged_lanes[key]

@@ -61,9 +61,11 @@ def sharded_rows(training: Training, units: list[Unit]) -> ShardedRows:
 
 
 class _Chunk:
-    """Lays out the rows of a chunk. gathers, again, reduced, copied: by unit its rows of these kinds, in file
-    order: weights gathered before its forward, and before its backward; gradients reduced, and copies of them
-    added up.
+    """Lays out the rows of a chunk.
+
+    By unit, the ranges of its rows in file order: gathers: weights gathered before its forward. regathers:
+    weights gathered before its backward. reductions: gradients reduced. copy_sums: copies of gradients added
+    up.
     """
 
     def __init__(self, training: Training, units: list[Unit]) -> None:

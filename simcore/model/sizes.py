@@ -35,16 +35,18 @@ class Moe(Struct, frozen=True):
 
 
 class Mla(Struct, frozen=True):
-    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): latent ranks and sizes of a head.
-
-    q_lora_rank: 0 where queries are projected at once.
-    """
+    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434)."""
 
     q_lora_rank: int
+    """The latent rank of queries; 0 where they are projected at once."""
     kv_lora_rank: int
+    """The latent rank of keys and values."""
     qk_nope_head_dim: int
+    """The size of a head of queries and keys without positions."""
     qk_rope_head_dim: int
+    """The size of a head of queries and keys with rotary positions."""
     v_head_dim: int
+    """The size of a head of values."""
 
 
 class Model(Struct, frozen=True):

@@ -102,7 +102,6 @@ class _Rank:
         self.gpu_ns = 0
         self.is_done = False
         self.no_statistics = False
-        self.walking = False
         self.late: list[int] = []
         # For each node that waited for its slot the node that held it.
         self.behind: dict[int, int] = {}

@@ -201,7 +201,7 @@ class Ring(Machine):
 class Direct(Machine):
     """Sends the i-th message to the i-th next rank, with at most `window` of them in flight."""
 
-    __slots__ = ("_half", "_queued", "_receive_at", "_received", "_ring", "_send_at", "_step", "size")
+    __slots__ = ("_half", "_queued", "_received", "_ring", "_send_at", "_step", "size")
 
     def __init__(
         self,
@@ -225,7 +225,6 @@ class Direct(Machine):
         self._received = 0
         self._queued: deque[tuple[int, int]] = deque()
         self._send_at = 1
-        self._receive_at = -1
 
     def insert(self, _: Any) -> None:
         if _ is not None:

@@ -51,7 +51,6 @@ class PointTable:
         self._equivalent_counts: dict[int, int] = {}
         self._names: list[str] = []
         self._sizes: dict[str, int] = {}
-        self._known_columns: tuple[bool, ...] = ()
         self._rate: WorkMeasure | None = None
         self._fastest = 0.0
         self.refresh()

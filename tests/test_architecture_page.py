@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from docs.pictures import with_row
+from tests.syntax import nodes_by_file
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -29,9 +30,8 @@ def test_each_file_that_the_page_names_is_there() -> None:
 
 def test_no_two_files_import_each_other() -> None:
     # Those for types and those inside of functions count: who reads one of the two has to know both.
-    files = {str(path.relative_to(ROOT)) for top in ("simcore", "tui") for path in (ROOT / top).rglob("*.py")}
-    modules = {re.sub(r"(/__init__)?\.py$", "", name).replace("/", "."): name for name in files}
-    left = {module: imported(ROOT / name, modules) - {module} for module, name in modules.items()}
+    modules = {re.sub(r"(/__init__)?\.py$", "", name).replace("/", "."): name for name in nodes_by_file()}
+    left = {module: imported(name, modules) - {module} for module, name in modules.items()}
     assert sum(map(len, left.values())) > 1000
     # What imports nothing that is left is no part of a circle.
     while True:
@@ -42,10 +42,10 @@ def test_no_two_files_import_each_other() -> None:
     assert circle_of(left) == []
 
 
-def imported(path: Path, modules: dict[str, str]) -> set[str]:
+def imported(file: str, modules: dict[str, str]) -> set[str]:
     """The modules that a file imports, wherever it does; a package for what it hands on."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_by_file()[file]:
         names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{one.name}" for one in node.names]
@@ -53,7 +53,7 @@ def imported(path: Path, modules: dict[str, str]) -> set[str]:
             while name and name not in modules:
                 name = name.rpartition(".")[0]
             found.add(name)
-    mine = str(path.relative_to(ROOT)).removesuffix(".py").replace("/", ".")
+    mine = file.removesuffix(".py").replace("/", ".")
     # A package and what lies in it are one.
     return {name for name in found - {""} if not mine.startswith(f"{name}.")}
 

@@ -30,6 +30,7 @@ from tests.diagnostic_examples_networks import NETWORKS, POLICIES
 from tests.diagnostic_examples_profiles import EXAMPLES as PROFILES
 from tests.diagnostic_examples_schedules import SCHEDULES
 from tests.measured.traces import step
+from tests.syntax import nodes_by_file
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
 from tests.workload.texts import HEADER, REPOSITORY, read, row, text_of
@@ -45,12 +46,6 @@ SEVERITIES = {"E": "error", "W": "warning", "N": "note"}
 # They have a code among their parameters and ask for what was said before.
 ASKING = {"has", "count"}
 Places = dict[str, set[int]]
-
-
-def source_trees() -> list[list[ast.AST]]:
-    """The nodes of each module: three walks over 90 thousand lines took 6 s."""
-    paths = [*(REPOSITORY / "simcore").rglob("*.py"), *(REPOSITORY / "tui").rglob("*.py")]
-    return [list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths]
 
 
 def givers_of(tree: list[ast.AST]) -> Places:
@@ -103,7 +98,7 @@ def codes_in(tree: list[ast.AST], elsewhere: Places) -> set[str]:
 
 def codes_of_the_source() -> set[str]:
     """Every code that a call of the source gives to a diagnostic."""
-    trees = source_trees()
+    trees = list(nodes_by_file().values())
     givers: Places = {}
     for tree in trees:
         for name, places in givers_of(tree).items():

@@ -5,28 +5,21 @@ values that are kept on an object are kept by one helper.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.syntax import nodes_by_file
+
 # Where what parameters say is looked up by name.
 _RESOLVED_IN = {"network_model": {"simcore/setup.py"}, "resolve_dialect": {"simcore/setup.py"}}
 _KEPT_IN = "simcore/cached_methods.py"
 _MOST_PLACES = 20
 
 
-@cache
-def trees() -> dict[str, ast.Module]:
-    """The syntax of each file of the two packages, by its path."""
-    paths = [path for room in ("simcore", "tui") for path in sorted((ROOT / room).rglob("*.py"))]
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
-
-
-def annotations(tree: ast.AST) -> Iterator[ast.expr]:
+def annotations(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """Those of arguments, returns, attributes and variables."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation is not None:
             yield node.annotation
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.returns is not None:
@@ -46,14 +39,14 @@ def names_in(annotation: ast.AST) -> Iterator[str]:
                 yield from names_in(ast.parse(node.value, mode="eval"))
 
 
-def places_of(tree: ast.AST, name: str) -> int:
+def places_of(nodes: Iterable[ast.AST], name: str) -> int:
     """How many annotations name a type."""
-    return sum(name in names_in(annotation) for annotation in annotations(tree))
+    return sum(name in names_in(annotation) for annotation in annotations(nodes))
 
 
 def test_few_places_take_parameters() -> None:
     """Below a setup nothing does: rooms have their own part of them."""
-    found = {path: places_of(tree, "Parameters") for path, tree in trees().items()}
+    found = {path: places_of(nodes, "Parameters") for path, nodes in nodes_by_file().items()}
     assert sum(found.values()) <= _MOST_PLACES, {path: count for path, count in found.items() if count}
 
 
@@ -64,18 +57,24 @@ class A:
     def f(self, b: tuple[Parameters, ...], *c: m.Parameters, d: int = 0) -> Callable[[Parameters], None]:
         e: dict[str, Parameters] = {}
 """
-    assert places_of(ast.parse(text), "Parameters") == 5
+    assert places_of(ast.walk(ast.parse(text)), "Parameters") == 5
+
+
+@cache
+def callers() -> dict[str, set[str]]:
+    """The files that call a function, by its name."""
+    by_name: dict[str, set[str]] = {}
+    for path, nodes in nodes_by_file().items():
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+                by_name.setdefault(name, set()).add(path)
+    return by_name
 
 
 def called_in(name: str) -> set[str]:
     """The files that call a function by its name."""
-    return {
-        path
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and (node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")) == name
-    }
+    return callers().get(name, set())
 
 
 def test_dialect_and_network_are_looked_up_where_a_setup_is_made() -> None:
@@ -85,8 +84,8 @@ def test_dialect_and_network_are_looked_up_where_a_setup_is_made() -> None:
 def test_values_are_kept_on_objects_by_one_helper() -> None:
     found = {
         path
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
+        for path, nodes in nodes_by_file().items()
+        for node in nodes
         if isinstance(node, ast.Attribute) and node.attr == "__dict__"
     }
     assert found == {_KEPT_IN}
@@ -101,7 +100,7 @@ _VARIABLES = {"run", "results", "current", "opened", "against", "shown", "a", "b
 def run_classes() -> set[str]:
     """The names of the classes of runs: `Run` and what stands below it."""
     below = {"Run"}
-    classes = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for nodes in nodes_by_file().values() for node in nodes if isinstance(node, ast.ClassDef)]
     while more := {
         one.name for one in classes
         if any(isinstance(base, ast.Name) and base.id in below for base in one.bases)
@@ -111,16 +110,16 @@ def run_classes() -> set[str]:
 
 
 def test_a_run_has_few_members_and_says_to_nobody_where_it_came_from() -> None:
-    tree = trees()["simcore/trace/run.py"]
-    (run,) = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "Run")
+    nodes = nodes_by_file()["simcore/trace/run.py"]
+    (run,) = (node for node in nodes if isinstance(node, ast.ClassDef) and node.name == "Run")
     members = {node.name for node in run.body if isinstance(node, ast.FunctionDef)}
     members |= {name.id for node in run.body if isinstance(node, ast.Assign) for name in node.targets
                 if isinstance(name, ast.Name)}  # fmt: skip
     assert len({name for name in members if not name.startswith("_")}) <= _MOST_MEMBERS
     named = {
         item.name
-        for tree in trees().values()
-        for node in ast.walk(tree)
+        for nodes in nodes_by_file().values()
+        for node in nodes
         if isinstance(node, ast.ClassDef) and node.name in run_classes()
         for item in node.body
         if isinstance(item, ast.FunctionDef)
@@ -128,9 +127,9 @@ def test_a_run_has_few_members_and_says_to_nobody_where_it_came_from() -> None:
     assert "origin" not in named
 
 
-def asked_for_its_kind(tree: ast.AST, classes: set[str]) -> Iterator[str]:
+def asked_for_its_kind(nodes: Iterable[ast.AST], classes: set[str]) -> Iterator[str]:
     """What in a file tests the class of a run, compares its kind, or takes its attributes by name."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             names = {name.id for one in node.args[1:] for name in ast.walk(one) if isinstance(name, ast.Name)}
             if node.func.id in ("isinstance", "issubclass") and names & classes:
@@ -157,12 +156,12 @@ def asked_for_its_kind(tree: ast.AST, classes: set[str]) -> Iterator[str]:
 
 
 def test_nobody_asks_a_run_where_it_came_from() -> None:
-    found = {path: [*asked_for_its_kind(tree, run_classes())] for path, tree in trees().items()}
+    found = {path: [*asked_for_its_kind(nodes, run_classes())] for path, nodes in nodes_by_file().items()}
     assert {path: places for path, places in found.items() if places} == {}
 
 
 def test_screens_ask_contexts_and_not_what_was_opened() -> None:
-    found = {path for path, tree in trees().items() if path.startswith("tui/") for node in ast.walk(tree)
+    found = {path for path, nodes in nodes_by_file().items() if path.startswith("tui/") for node in nodes
              if isinstance(node, ast.Attribute) and ast.unparse(node).endswith("setup.of")}  # fmt: skip
     assert found == set()
 
@@ -206,4 +205,4 @@ run.figures.kind == "simulated"
 match run:
     case SimulatedRun(): pass
 """
-    assert len([*asked_for_its_kind(ast.parse(text), {"SimulatedRun"})]) == 4
+    assert len([*asked_for_its_kind(ast.walk(ast.parse(text)), {"SimulatedRun"})]) == 4

@@ -2,10 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from functools import cache
 
-ROOT = Path(__file__).parent.parent
+from tests.syntax import nodes_by_file
+
 # Word of a name -> what the field calls it.
 DIALECT = {
     "piece": "segment", "tie": "rendezvous", "leg": "segment", "spot": "interval", "place": "position",
@@ -29,9 +30,9 @@ EXEMPT = {
 }
 
 
-def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def defined_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """(line, name) of all that a module defines: classes, functions, parameters, variables, fields."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -42,6 +43,7 @@ def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.attr
 
 
+@cache
 def refusal(name: str) -> str:
     """Returns why a name is refused, "" for one that is not."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
@@ -55,10 +57,8 @@ def refusal(name: str) -> str:
 
 def test_names_are_the_terms_of_the_field() -> None:
     refused = []
-    for room in ("simcore", "tui"):
-        for path in sorted((ROOT / room).rglob("*.py")):
-            file = path.relative_to(ROOT).as_posix()
-            for line, name in defined_names(ast.parse(path.read_text(encoding="utf-8"))):
-                reason = refusal(name) if name not in EXEMPT.get(file, ()) else ""
-                refused += [f"{file}:{line}: {reason}"] * bool(reason)
+    for file, nodes in nodes_by_file().items():
+        for line, name in defined_names(nodes):
+            reason = refusal(name) if name not in EXEMPT.get(file, ()) else ""
+            refused += [f"{file}:{line}: {reason}"] * bool(reason)
     assert not refused, "\n".join(refused)

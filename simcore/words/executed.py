@@ -77,7 +77,7 @@ class TraceFigures(Figures["ExecutionAnalysis"]):
     def insights(self) -> list[Insight]:
         from simcore.words.executed_sentences import find_sentences
 
-        return [Insight("execution", sentence.text) for sentence in find_sentences(self.run)]
+        return [Insight(sentence.rule, sentence.text) for sentence in find_sentences(self.run)]
 
     @cached_property
     def worst_findings(self) -> list[Finding]:

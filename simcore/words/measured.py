@@ -120,7 +120,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
         # Imported here: a comparison states no sentences.
         from simcore.words.measured_sentences import find_sentences
 
-        return [Insight("measured", sentence.text) for sentence in find_sentences(self.run)]
+        return [Insight(sentence.rule, sentence.text) for sentence in find_sentences(self.run)]
 
     @cached_property
     def worst_findings(self) -> list[Finding]:

@@ -40,7 +40,7 @@ from .cases import COMPARE, EXPORTS, FOLDERS, Case
 from .places import inside, place_of
 
 if TYPE_CHECKING:
-    from simcore.trace.findings import Step, TrackInterval
+    from simcore.trace.findings import TrackInterval
     from simcore.trace.lane_spans import Spans
     from simcore.trace.lanes import Lanes
     from simcore.trace.run import Run
@@ -73,7 +73,7 @@ _PART_OF = {key: part for part, keys in _PARTS.items() for key in keys}
 _TEXTS = ("text", "message", "words")
 # What the case has already.
 _NO_FACTS = ("file", "schema")
-_NOTHING = (None, [], {})
+_NOTHING: tuple[Any, ...] = (None, [], {})
 
 
 def facts_of(case: Case) -> Facts:
@@ -300,7 +300,7 @@ def _all_lanes(lanes: Lanes) -> Iterator[tuple[int, str | None, str]]:
 def _lanes(run: Run) -> Any:
     """Each lane: its titles, its spans with start, end, kind and name; where others are drawn those too."""
     lanes = run.lanes
-    found = []
+    found: list[dict[str, Any]] = []
     for number, stream, label in _all_lanes(lanes):
         track, content = lanes.track(number), lanes.content(number, stream)
         title = track.title if stream is None else lanes.streams(number)[stream]
@@ -356,33 +356,41 @@ def _stretches(run: Run) -> Any:
 
 
 def _dialogs(run: Run) -> Any:
-    """The figures in all that is stated of the first, the middle and the last span of each lane; what comes
-    before and after it.
+    """The figures in all that is stated of the first, the middle and the last span of each lane, and of where
+    there is none; what comes before and after it.
     """
     lanes, words = run.lanes, run.lanes.words
-    found = []
+    found: list[dict[str, Any]] = []
     for number, stream, label in _all_lanes(lanes):
         ranks, count = lanes.track(number).ranks, len(lanes.spans(number, stream).start)
-        for index in (None, *sorted({0, count // 2, count - 1} if count else ())):
-            texts = [words.summarize(number, stream, index, ranks)]
-            steps: list[Step] = []
-            if index is not None:
-                texts += [
-                    words.volume(number, stream, index), words.side_note(number, stream, index, True, None),
-                    words.detail_rows(number, stream, index, None),
-                ]  # fmt: skip
-                for direction in (-1, 1):
-                    steps += words.find_steps(number, stream, index, None, direction)
+        empty = words.summarize(number, stream, None, ranks)
+        found.append({"lane": label, "facts": facts_of_text(" ".join(_texts_in(empty)))})
+        for index in sorted({0, count // 2, count - 1} if count else ()):
+            span = number, stream, index
+            stated = (
+                words.summarize(*span, ranks), words.volume(*span), words.side_note(*span, True, None),
+                words.detail_rows(*span, None),
+            )  # fmt: skip
+            steps = [*words.find_steps(*span, None, -1), *words.find_steps(*span, None, 1)]
             found.append({
-                "lane": label, "span": index, "facts": facts_of_text(" ".join(map(str, texts))),
+                "lane": label, "span": index, "facts": facts_of_text(" ".join(_texts_in(stated))),
                 "steps": [[step.stream, step.start_ns, step.rank] for step in steps],
             })  # fmt: skip
     return found
 
 
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts of a record, whatever its fields are called."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts_in(inner)
+
+
 def _searched(run: Run) -> Any:
     """How many spans of each lane a search finds by which words, names and micro-batch."""
-    found = []
+    found: list[dict[str, Any]] = []
     for number, stream, label in _all_lanes(run.lanes):
         of = run.lanes.search_columns(number, stream)
         counts = Counter(zip(of.kind, of.name, of.microbatch, strict=True))

@@ -38,7 +38,8 @@ _PIPELINES = {_000: "--pp 4 --microbatches 8", _001: "--microbatches 8", _002: "
 _SMALL = {_000: "--world 32 --pp 2 --microbatches 4", _001: "--world 64 --tp 4 --microbatches 4"}
 _TINY = "--world 8 --pp 2 --microbatches 2"
 _FAULTY_LAYOUT = "--stage-layout megatron --schedule zb-h1 --slow-rank 5=1.5"
-_DIMS = "--dim ring:4:100:500 --dim fully-connected:4:50:700 --dim switch:8:25:1000"
+# Of 001 with tp 4 the ring has its experts.
+_DIMS = "--dim fully-connected:4:100:500 --dim ring:4:50:700 --dim switch:8:25:1000"
 _DECODE = "changle1021-tech__SimAI__DeepSeek-V2-Lite-Chat-world_size4-tp2-pp1-ep2-bs1-seq2048-decode.txt"
 _TWO_RUNS = "--run 20250320144110 --run2 20250321125500"
 # Execution traces: the name of a set, and what it is run with.
@@ -119,7 +120,7 @@ GOLDEN = {
     "schedule-interleaved": Case(_000, f"--pp 4 --microbatches 8 --schedule {_SCHEDULES[3]} {_OVERLAPPED}"),
     "overlap": Case(_001, f"--microbatches 8 {_OVERLAPPED}", ()),
     "layout-megatron": Case(_002, f"{_PIPELINES[_002]} {_FAULTY_LAYOUT}", ()),
-    "rank-order": Case(_001, "--microbatches 8 --rank-order tp-pp-dp", ()),
+    "rank-order": Case(_000, "--world 32 --pp 4 --microbatches 4 --rank-order tp-pp-dp", ()),
     "slow-rank": Case(_001, f"{_SMALL[_001]} --slow-rank 5=1.5", ()),
     "slow-link": Case(_000, f"{_SMALL[_000]} --slow-link 1:5=0.25", ()),
     # Every rank for itself, and shared ports.
@@ -131,7 +132,7 @@ GOLDEN = {
     "simai-auto": Case(_001, "--network simai-auto --nvlink 200 --overlap dp=0.5,tp=0.3", ()),
     "busbw": Case(_000, f"--network {_BUSBW}"),
     "tpu": Case(_001, "--cluster tpu-v4", ()),
-    "dims": Case(_001, _DIMS, ()),
+    "dims": Case(_001, f"--tp 4 {_DIMS}", ()),
     # No pipeline: layer-loop, queues, an op table, a file without a backward pass.
     "layer-loop": Case(_000, "--passes 2"),
     "queues": Case(_000, "--dialect astra-sim-1 --splits 4 --active-chunks 2 --passes 2"),

@@ -211,7 +211,7 @@ def _of_schedules() -> Iterator[Case]:
 
 def _of_prices() -> Iterator[Case]:
     """SimAI's bandwidths and its estimate, presets, chunks, another topology."""
-    for path in (_000, _001, _003):
+    for path in (_000, _001):
         for network in ("simai-auto", "simai-auto --nvlink 200 --overlap dp=0.5,tp=0.3", _BUSBW):
             yield Case(path, f"--network {network}")
     for path in (_000, _001):
@@ -222,7 +222,7 @@ def _of_prices() -> Iterator[Case]:
 def _of_small_worlds() -> Iterator[Case]:
     """What is long in a large world: unfolded runs, jitter, shared ports; and what would help."""
     lines = (
-        "--comm-scale 0", "--network shared", "--network shared --overlap-grad-reduce", "--no-fold",
+        "--network shared", "--network shared --overlap-grad-reduce", "--no-fold",
         "--network shared --slow-rank 5=1.5", "--network shared --slow-link 1:5=0.5",
         f"--network shared --schedule zb-h1 {_OVERLAPPED} --slow-rank 5=1.5", "--jitter 0.1 --schedule zb-h1",
         "--what-if", "--slow-rank 5=1.5 --what-if",
@@ -247,7 +247,7 @@ def _of_one_program() -> Iterator[Case]:
         yield Case(_000, f"{queues} {more}".rstrip(), LANES)
     for path in (_000, _001, _002, _003):
         yield Case(path, "", _ALL)
-    for more in ("--slow-rank 5=1.5", "--slow-link 1:5=0.5", "--network shared"):
+    for more in ("--slow-rank 5=1.5", "--network shared"):
         yield Case(_000, more)
     for more in ("--passes 2", "--slow-rank 5=1.5", "--jitter 0.1", "--schedule 1f1b", "--what-if"):
         yield Case(_003, more)

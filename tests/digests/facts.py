@@ -202,16 +202,11 @@ def _by_tracks(run: Run, of: Callable[[Track], Any]) -> list[dict[str, Any]]:
 
 def _segments(run: Run) -> Any:
     """Where the accounts of a track change, and to which one: neighbours of one account are one."""
-    # Equal tracks may have one object.
-    known: dict[int, list[tuple[int, str]]] = {}
 
     def changes(track: Track) -> list[tuple[int, str]]:
         accounts = run.accounts[track.track_id]
-        if id(accounts) not in known:
-            at, names = zip(accounts.edge, accounts.account, strict=False), accounts.of.all
-            by_account = (next(same) for _, same in groupby(at, itemgetter(1)))
-            known[id(accounts)] = [(edge, names[account]) for edge, account in by_account]
-        return known[id(accounts)]
+        by_account = groupby(zip(accounts.edge, accounts.account, strict=False), itemgetter(1))
+        return [(next(same)[0], accounts.of.all[account]) for account, same in by_account]
 
     return _by_tracks(run, changes)
 
@@ -225,18 +220,14 @@ def _op_slacks(run: Any) -> Any:
     if run.figures.kind == "executed":
         columns = zip(run.executed.nodes, run.executed.units.spread(run.slacks), strict=True)
         return [list(zip(nodes.id, column, strict=True)) for nodes, column in columns]
-    return [
-        _least_by_op(pieces, column)
-        for pieces, column in (zip(run.rendezvous.segments, run.slacks, strict=True) if run.timed else ())
-    ]
-
-
-def _least_by_op(pieces: Any, column: Iterable[int]) -> list[tuple[int, int]]:
-    by_op: dict[int, int] = {}
-    for op, kind, ns in zip(pieces.op, pieces.kind, column, strict=True):
-        if kind != GAP:
-            by_op[op] = min(ns, by_op.get(op, ns))
-    return sorted(by_op.items())
+    found = []
+    for pieces, column in zip(run.rendezvous.segments, run.slacks, strict=True) if run.timed else ():
+        by_op: dict[int, int] = {}
+        for op, kind, ns in zip(pieces.op, pieces.kind, column, strict=True):
+            if kind != GAP:
+                by_op[op] = min(ns, by_op.get(op, ns))
+        found.append(sorted(by_op.items()))
+    return found
 
 
 def _legs(run: Run) -> Any:

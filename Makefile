@@ -3,7 +3,7 @@
 # make check lint, types, import contracts and the fast tests: no terminals, no processes, few examples
 # make prove runs the tests with as many examples as each property asks for: make test takes at most 15
 # make bench runs every benchmark, writes the tables of benchmarks/README.md, lists the budgets that are missed
-# make digests        writes the digests of outputs anew (tests/digests) and says what has changed
+# make digests        writes golden files and digests anew (tests/digests) and says what has changed
 # make digests-check  says so, writes nothing, and fails if anything has
 # make gallery writes the pages of docs/gallery, which git does not keep, and pictures of them
 # make shell writes the shell completions and the manual page anew, from the parsers of the commands
@@ -45,7 +45,7 @@ lint: $(VENV)/.stamp-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# 2 to 3 minutes on 2 cores; `make digests CASES=002` runs those with 002 in their names.
+# A minute of processor time; `make digests CASES=002` runs those with 002 in their names.
 digests: $(VENV)/.stamp-test
 	$(BIN)/python -m tests.digests $(CASES)
 

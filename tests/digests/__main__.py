@@ -1,56 +1,68 @@
-"""`python -m tests.digests`: make the digests anew, and say what has changed."""
+"""`python -m tests.digests`: make golden files and digests anew, and say what has changed."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from . import kept, parts
-from .cases import Case, corpus_cases, fixture_cases
-from .running import digests, printed_json, texts
+from tests.workload.texts import SHARED
 
-_Made = TypeVar("_Made")
+from . import golden, kept
+from .cases import GOLDEN, Case, families
+from .facts import facts_of
+
 _DESCRIPTION = (
-    "Runs the cases of tests/digests and writes the digests of their outputs, or with --check says alone "
+    "Runs the cases of tests/digests and writes their golden files and digests, or with --check says alone "
     "what has changed. Words choose cases: those whose names have all of them."
 )
+_LINES = 12
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write or check the digests. Exit status 1 when --check finds a change."""
+    """Write or check. Exit status 1 when --check finds a change."""
     parser = argparse.ArgumentParser(prog="python -m tests.digests", description=_DESCRIPTION)
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if one has changed")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; status 1 if anything has changed"
+    )
+    parser.add_argument("--without", metavar="KEY", help="as if no fact had this key: is all else as before?")
+    parser.add_argument(
+        "--texts", metavar="FOLDER", help="write all facts here, for diff -r, and nothing else"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
-    parser.add_argument("--texts", metavar="FOLDER", help="write the texts of the parts here, for diff -r")
-    parser.add_argument("--adopt", action="store_true", help="first list the new keys in keys.txt")
     parser.add_argument("words", nargs="*", metavar="WORD", help="part of the names of cases")
     arguments = parser.parse_args(words)
 
-    chosen = {
-        path: [case for case in cases if all(word in case.name for word in arguments.words)]
-        for path, cases in ((kept.FIXTURES, fixture_cases()), (kept.CORPUS, corpus_cases()))
+    by_name = {
+        name: case for name, case in GOLDEN.items() if _is_chosen(f"{name} {case.name}", case, arguments)
     }
+    by_family = {
+        family: [case for case in cases if _is_chosen(f"{family} {case.name}", case, arguments)]
+        for family, cases in families().items()
+    }
+    cases = [*by_name.values(), *(case for cases in by_family.values() for case in cases)]
+    make = partial(_make, arguments.without, Path(arguments.texts) if arguments.texts else None)
+    made = dict(zip(cases, _map(make, cases, arguments.jobs), strict=True))
     if arguments.texts:
-        _write_texts(Path(arguments.texts), _all(chosen))
         return 0
-    if arguments.adopt:
-        _adopt([key for keys in _map(_keys, _all(chosen), arguments.jobs) for key in keys])
-    changed = False
-    for path, cases in chosen.items():
-        if cases:
-            made = _map(digests, cases, arguments.jobs)
-            changed |= _made(path, cases, made, arguments.check, not arguments.words)
-        else:
-            print(f"{path.name}: no such case")
-    return 1 if arguments.check and changed else 0
+    writes = not (arguments.check or arguments.without)
+    changed = [_is_golden_changed(name, made[case], writes) for name, case in by_name.items()]
+    print(f"golden: {sum(changed)} of {len(by_name)} files have changed")
+    for family, several in by_family.items():
+        after = {case.name: made[case] for case in several}
+        changed.append(_are_digests_changed(family, after, writes, not arguments.words))
+    return 1 if any(changed) and not writes else 0
 
 
-def _map(function: Callable[[Case], _Made], cases: list[Case], jobs: int) -> list[_Made]:
+def _is_chosen(name: str, case: Case, arguments: argparse.Namespace) -> bool:
+    return case.is_there and all(word in name for word in arguments.words)
+
+
+def _map(function: Any, cases: list[Case], jobs: int) -> list[Any]:
     """What a function makes of each case, in so many processes of their own; with one in this."""
     if jobs == 1:
         return [function(case) for case in cases]
@@ -58,60 +70,48 @@ def _map(function: Callable[[Case], _Made], cases: list[Case], jobs: int) -> lis
         return pool.map(function, cases, 1)
 
 
-def _all(chosen: dict[Path, list[Case]]) -> list[Case]:
-    return [case for cases in chosen.values() for case in cases]
+def _make(without: str | None, texts: Path | None, case: Case) -> dict[str, Any]:
+    """What is kept of a case."""
+    facts = facts_of(case)
+    if without is not None:
+        facts = _without(facts, without)
+    if texts is not None:
+        texts.mkdir(parents=True, exist_ok=True)
+        # As a name of a file, in which `/` would lead elsewhere.
+        path = texts / f"{case.name.replace('/', ':')[:200]}.json"
+        path.write_text(golden.pretty(facts), encoding="utf-8", errors="surrogateescape")
+    return golden.golden(case, facts) if case in GOLDEN.values() else kept.digests(facts)
 
 
-def _made(path: Path, cases: list[Case], made: list[dict[str, str]], check: bool, whole: bool) -> bool:
-    """Say what has changed in a file and, unless it is only checked, write it; whether anything has.
+def _without(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(of, key) for name, of in value.items() if name != key}
+    return [_without(of, key) for of in value] if isinstance(value, list) else value
 
-    whole: whether these are all cases of the file, so that others have gone.
-    """
-    before = kept.read(path)
-    after = {case.name: found for case, found in zip(cases, made, strict=True)}
-    if not whole:
-        after = before | after
-    found = kept.changes(before, after)
-    print(f"{path.name}: " + "\n".join(kept.summary(found, len(cases))))
-    with_new = {change.case for change in found if change.part.endswith(parts.NEW_KEYS)}
-    example = next((case for case in cases if case.name in with_new), None)
-    if example is not None:
-        print(f"new keys, of {example.name}: {', '.join(_new_keys(example))}")
-    if not check:
-        kept.write(path, after)
+
+def _is_golden_changed(name: str, after: dict[str, Any], writes: bool) -> bool:
+    """Say what has changed of a golden file, and write it."""
+    found = golden.differences(golden.read(name), after)
+    if found:
+        more = [f"... and {len(found) - _LINES} more"] if len(found) > _LINES else []
+        print(f"golden/{name}.json:", *found[:_LINES], *more, sep="\n  ")
+    if writes:
+        golden.write(name, after)
     return bool(found)
 
 
-def _new_keys(case: Case) -> list[str]:
-    """The keys of a case that `keys.txt` does not list."""
-    return [line for line in _keys(case) if line.split(" ", 1)[1] not in parts.known_keys(line.split()[0])]
-
-
-def _keys(case: Case) -> list[str]:
-    """The keys of the JSON outputs of a case, as `keys.txt` lists them."""
-    lines = []
-    for view in ("json", "compare"):
-        printed = printed_json(case, view) if view in case.views else None
-        if printed is not None:
-            lines += [f"{view} {keys}" for _, keys, _ in parts.flattened(json.loads(printed))]
-    return sorted(set(lines))
-
-
-def _adopt(found: list[str]) -> None:
-    """Add keys to `keys.txt`; none is taken off."""
-    path = parts.KNOWN_KEYS
-    before = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    path.write_text("".join(f"{line}\n" for line in sorted({*before, *found})), encoding="utf-8")
-    parts.known_keys.cache_clear()
-
-
-def _write_texts(folder: Path, cases: list[Case]) -> None:
-    for case in cases:
-        for part, text in texts(case).items():
-            # As a name of a file, in which `/` would lead elsewhere.
-            path = folder / case.name.replace("/", ":")[:200] / part
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", errors="surrogateescape")
+def _are_digests_changed(family: str, after: kept.Kept, writes: bool, is_whole: bool) -> bool:
+    """Say what has changed of a family, and write it. is_whole: whether the others of its cases have gone."""
+    path = kept.path_of(family)
+    before = kept.read(path)
+    others = (
+        {} if is_whole and SHARED.exists() else {name: of for name, of in before.items() if name not in after}
+    )
+    found = kept.changes(before, others | after)
+    print(f"{path.name}:", "\n".join(kept.summary(found, len(after))))
+    if writes:
+        kept.write(path, others | after)
+    return bool(found)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What wltui prints is what it printed, part by part: each change of a digest is a decision."""
+"""What wltui states of a run is what it stated: each change of a golden file or digest is a decision."""
 
 from __future__ import annotations
 
@@ -6,48 +6,39 @@ import pytest
 
 from tests.workload.texts import SHARED
 
-from . import kept
-from .cases import Case, corpus_cases, fixture_cases
-from .running import digests
+from . import golden, kept
+from .cases import GOLDEN, SLOW, families
+from .facts import facts_of
 
-_CORPUS = [case for case in corpus_cases() if case.everyday]
-
-
-def changed_parts(case: Case, of: kept.Kept) -> list[str]:
-    """The parts of a case that are not as they were kept."""
-    before = {case.name: of.get(case.name, {})}
-    return [change.what for change in kept.changes(before, {case.name: digests(case)})]
+_ADVICE = "a decision? `make digests`, read the difference, and say why in the commit:"
 
 
-@pytest.fixture(scope="module")
-def of_fixtures() -> kept.Kept:
-    return kept.read(kept.FIXTURES)
+def _assert_as_kept(name: str) -> None:
+    case = GOLDEN[name]
+    if not case.is_there:
+        pytest.skip(f"{SHARED} is not there")
+    found = golden.differences(golden.read(name), golden.golden(case, facts_of(case)))
+    assert not found, "\n  ".join([_ADVICE, *found])
 
 
-@pytest.fixture(scope="module")
-def of_corpus() -> kept.Kept:
-    return kept.read(kept.CORPUS)
+@pytest.mark.parametrize("name", [name for name in GOLDEN if name not in SLOW])
+def test_a_run_has_the_facts_of_its_golden_file(name: str) -> None:
+    _assert_as_kept(name)
 
 
-@pytest.mark.sampled(25)
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.name) for case in fixture_cases() if case.everyday]
-)
-def test_a_seed_gives_the_outputs_that_were_kept(case: Case, of_fixtures: kept.Kept) -> None:
-    assert changed_parts(case, of_fixtures) == [], "a decision? `make digests`, and name it in the commit"
+@pytest.mark.sampled(0)
+@pytest.mark.parametrize("name", SLOW)
+def test_a_long_run_has_the_facts_of_its_golden_file(name: str) -> None:
+    _assert_as_kept(name)
 
 
-@pytest.mark.skipif(not _CORPUS, reason=f"{SHARED} is not there")
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in _CORPUS])
-def test_a_real_file_gives_the_outputs_that_were_kept(case: Case, of_corpus: kept.Kept) -> None:
-    assert changed_parts(case, of_corpus) == [], "a decision? `make digests`, and name it in the commit"
+def test_each_golden_case_has_its_file_and_no_other_is_there() -> None:
+    assert {path.stem for path in golden.FOLDER.iterdir()} == GOLDEN.keys()
 
 
-def test_every_case_of_the_fixtures_is_kept_and_no_other(of_fixtures: kept.Kept) -> None:
-    assert set(of_fixtures) == {case.name for case in fixture_cases()}
-
-
-@pytest.mark.skipif(not _CORPUS, reason=f"{SHARED} is not there")
-def test_every_case_of_the_corpus_is_kept_and_no_other(of_corpus: kept.Kept) -> None:
-    assert set(of_corpus) == {case.name for case in corpus_cases()}
+def test_each_family_keeps_its_cases_and_no_other() -> None:
+    files = {path.stem for path in kept.FOLDER.glob("*.txt")}
+    assert files == families().keys()
+    if SHARED.exists():
+        for family, cases in families().items():
+            assert kept.read(kept.path_of(family)).keys() == {case.name for case in cases}, family

@@ -43,6 +43,7 @@ class SearchIndex:
             *self._fixed_actions,
             *self._values(typed),
             *self._ranks_and_stages(typed),
+            *self._positions(typed),
             *self._rows(typed),
         ]
 
@@ -143,6 +144,14 @@ class SearchIndex:
             if has_kind[kind]:
                 name = f"{kind} {rank_or_stage}"
                 yield _thing(f"{name} on the timeline", name, self._to_lane(name))
+
+    def _positions(self, typed: str) -> Iterator[KeyAction]:
+        """Yields the time, step or micro-batch that was typed: `7.5 s`, `at 50%`, `step 6`, `mb 12`."""
+        from tui.timeline.query import parse_query
+
+        query = parse_query(typed)
+        if not query.problem and not query.words and (query.has_position or query.microbatch is not None):
+            yield _thing(f"{query.text} on the timeline", query.text.lower(), self._to_lane(query.text))
 
     def _to_lane(self, name: str) -> Callable[[], Any]:
         async def go() -> None:

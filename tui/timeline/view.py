@@ -96,7 +96,7 @@ class TimelineView(ScreenView):
         binding(
             "slash",
             "search",
-            "find a rank, a stage, a name, a length of time",
+            "find a rank, a stage, a name, a time, a length of time",
             "timeline.search",
         ),
         binding("n", "match(1)", "next match", "timeline.next-match"),

@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.fuzzy import Matcher
 from textual.widgets import Input, Label
 
 from tui.frame import Glyphs, Line, end_cut, rule, scrolled, width_of
@@ -16,54 +15,50 @@ from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import KeyAction, Keymap, list_actions
 from tui.prompt import FieldScreen, PromptInput
 from tui.screens import SCREENS, load
-from tui.search_index import BEGINS, FAR, WHOLE, SearchIndex, is_thing, nearness
+from tui.search_index import BEGINS, FAR, WHOLE, WORD, SearchIndex, is_thing, nearness
 
-NONE_MATCHES = "nothing has these letters in its words"
+NONE_MATCHES = "nothing has these words"
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
-def rank_matches(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction]:
-    """Returns the actions that match what was typed, letters in order, the best first; all for an empty text.
+def rank_matches(key_actions: Sequence[KeyAction], typed: str, meant: Sequence[str] = ()) -> list[KeyAction]:
+    """Returns the actions that match what was typed, the best first; all for an empty text.
 
-    Complete words come before beginnings of words, those before fragments, fragments before letters in order;
-    of equal ones those of the open screen, then of others, then things.
+    Complete words come before beginnings of words, those before fragments; of equal ones those of the open
+    screen, then of others, then things. meant: ids that
+    words of the trade lead to, in their order.
     """
     if not typed.strip():
         return list(key_actions)
     typed = typed.strip().lower()
-    matcher = Matcher(typed)
 
-    def sort_key(action: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
-        """Returns the sort key: an id typed in full is meant; what ends the program is not matched
-        by chance.
+    def sort_key(action: KeyAction) -> tuple[bool, bool, int, int, int]:
+        """Returns the sort key: an id or words typed in full are meant; what ends the program is not
+        matched by chance.
         """
         stray = action.id in _ENDS and not action.words.startswith(typed)
         closeness = nearness(action, typed)
-        by_letters = 0 if closeness < FAR or matcher.match(action.words) else 1
         if action.id.startswith("screen.") and closeness <= BEGINS:
             # No other action is requested as often.
             closeness = WHOLE - 1
-        origin_rank = 2 if is_thing(action) else bool(action.screen)
-        return (
-            action.id != typed,
-            stray,
-            closeness + by_letters,
-            origin_rank,
-            closeness == FAR,
-            -matcher.match(_text(action)),
-        )
+        meaning = len(meant)
+        if action.id in meant:
+            meaning, closeness = meant.index(action.id), WHOLE - 1
+        exact = typed in (action.id, action.words.lower())
+        return not exact, stray, closeness, meaning, 2 if is_thing(action) else bool(action.screen)
 
-    listed = [
-        action
-        for action in key_actions
-        if nearness(action, typed) < FAR or (not is_thing(action) and matcher.match(_text(action)))
-    ]
+    listed = [action for action in key_actions if action.id in meant or nearness(action, typed) < FAR]
     return sorted(listed, key=sort_key)
 
 
-def _text(action: KeyAction) -> str:
-    return f"{action.words} {action.id}"
+def nearest_words(key_actions: Sequence[KeyAction], typed: str) -> list[str]:
+    """Returns up to three words of the actions that are written almost as a word that was typed."""
+    from difflib import get_close_matches
+
+    known = {word for action in key_actions for word in WORD.findall(action.words.lower())}
+    near = [near for word in WORD.findall(typed.lower()) for near in get_close_matches(word, known)]
+    return list(dict.fromkeys(near))[:3]
 
 
 def list_other_screens(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
@@ -86,7 +81,7 @@ class ActionList(FrameView):
     """The actions that match, one of them selected.
 
     others: those of other screens, requested when something is typed: the screens are not imported before.
-    things: what else there is for a text.
+    things: what else there is for a text, and what words of the trade mean.
     """
 
     DEFAULT_CSS = "ActionList { width: 1fr; height: auto; max-height: 20; }"
@@ -96,7 +91,7 @@ class ActionList(FrameView):
         here: list[KeyAction],
         others: Callable[[], list[KeyAction]],
         glyphs: Glyphs,
-        things: Callable[[str], list[KeyAction]],
+        things: SearchIndex,
     ) -> None:
         super().__init__()
         self._things = things
@@ -105,6 +100,7 @@ class ActionList(FrameView):
         self._others = others
         self._all: list[KeyAction] = []
         self._typed = ""
+        self._nearest: list[str] = []
         self.selected_index = 0
         self.top = 0
 
@@ -118,9 +114,12 @@ class ActionList(FrameView):
         self._typed = typed
         if not self._all:
             self._all = [*self._here, *self._others()]
-        self.matching_actions = (
-            rank_matches([*self._all, *self._things(typed)], typed) if typed.strip() else self._here
-        )
+        self.matching_actions, self._nearest = self._here, []
+        if typed.strip():
+            candidates = [*self._all, *self._things.find(typed)]
+            self.matching_actions = rank_matches(candidates, typed, self._things.meanings(typed))
+            if not self.matching_actions:
+                self._nearest = nearest_words(candidates, typed)
         self.selected_index = self.top = 0
         self.redraw()
 
@@ -145,7 +144,8 @@ class ActionList(FrameView):
             name = "" if is_thing(action) else f"   {action.id}"
             lines.append([*line, (name, "dim")] if width_of(line) + len(name) <= width else line)
         if not self.matching_actions:
-            lines.append([(f"  {NONE_MATCHES}", "warn")])
+            nearest = f"; nearest: {', '.join(self._nearest)}" if self._nearest else ""
+            lines.append([(f"  {NONE_MATCHES}{nearest}", "warn")])
         below = len(self.matching_actions) - self.top - rows
         title = f"{below} more below" if below > 0 else "Enter does it, Esc leaves"
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
@@ -174,9 +174,7 @@ class Palette(FieldScreen["KeyAction | None"]):
         super().__init__(PromptInput("", select_on_focus=False))
         here = [*list_actions(view.BINDINGS, keymap), *list_actions(everywhere, keymap)]
         screen = view.id or ""
-        self._list = ActionList(
-            here, lambda: list_other_screens(screen, here, keymap), view.glyphs, things.find
-        )
+        self._list = ActionList(here, lambda: list_other_screens(screen, here, keymap), view.glyphs, things)
 
     def compose(self) -> ComposeResult:
         with Horizontal():

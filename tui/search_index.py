@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from simcore.cluster.placement import crossed_dimensions
 from simcore.diagnostics import UsageError
 from simcore.parameter_values.choices import choices
 from simcore.units import duration
 from tui.frame import cells
 from tui.keys.actions import KeyAction
-from tui.parameters.fields import FlagField, FormField
+from tui.parameters.fields import AlgorithmField, DimensionField, FlagField, FormField
 
 if TYPE_CHECKING:
     from tui.layers.table import Table
@@ -43,8 +44,18 @@ class SearchIndex:
             *self._fixed_actions,
             *self._values(typed),
             *self._ranks_and_stages(typed),
+            *self._positions(typed),
             *self._rows(typed),
         ]
+
+    def meanings(self, typed: str) -> list[str]:
+        """Returns the ids that words of the trade lead to in this run: `tp bandwidth`, `mfu`, `nic`."""
+        from tui.synonyms import meanings
+
+        cluster, layout = (getattr(self._form[1], name, None) for name in ("cluster", "layout"))
+        if cluster is None or layout is None or not cluster.dims:
+            return meanings(typed, 0, {})
+        return meanings(typed, len(cluster.dims), crossed_dimensions(cluster, layout))
 
     @cached_property
     def _fixed_actions(self) -> list[KeyAction]:
@@ -68,7 +79,7 @@ class SearchIndex:
         for field in fields:
             value = field.displayed_value(context)
             words = f"parameter {field.label} = {cells(value, 30)} {field.unit}".rstrip()
-            yield _thing(words, field.option, self._to_field(field.label))
+            yield _thing(words, _id_of(field), self._to_field(field.label))
             for choice in _choices_of(field):
                 if choice != value:
                     change = f"{field.label} {choice}"
@@ -144,6 +155,14 @@ class SearchIndex:
                 name = f"{kind} {rank_or_stage}"
                 yield _thing(f"{name} on the timeline", name, self._to_lane(name))
 
+    def _positions(self, typed: str) -> Iterator[KeyAction]:
+        """Yields the time, step or micro-batch that was typed: `7.5 s`, `at 50%`, `step 6`, `mb 12`."""
+        from tui.timeline.query import parse_query
+
+        query = parse_query(typed)
+        if not query.problem and not query.words and (query.has_position or query.microbatch is not None):
+            yield _thing(f"{query.text} on the timeline", query.text.lower(), self._to_lane(query.text))
+
     def _to_lane(self, name: str) -> Callable[[], Any]:
         async def go() -> None:
             await self._app.action_open("timeline")
@@ -191,6 +210,12 @@ def _thing(words: str, id: str, act: Callable[[], Any]) -> KeyAction:
     return KeyAction(id, words, (), "", "", act)
 
 
+def _id_of(field: FormField) -> str:
+    """Returns the option of a field; of the fields of one dimension, which share it, the words."""
+    of_dimension = isinstance(field, (DimensionField, AlgorithmField))
+    return " ".join(field.label.split()) if of_dimension else field.option
+
+
 def _choices_of(field: FormField) -> tuple[str, ...]:
     """Returns the values that a field may have, where they are words."""
     flag = field.flag if isinstance(field, FlagField) else None
@@ -206,19 +231,19 @@ def is_thing(action: KeyAction) -> bool:
 
 # How well an action matches what was typed: complete words, beginnings of words, a fragment of them; less.
 WHOLE, BEGINS, FRAGMENT, FAR = range(4)
-_WORD = re.compile(r"[^\s,:=]+")
+WORD = re.compile(r"[^\s,:=]+")
 
 
 def nearness(action: KeyAction, typed: str) -> int:
     """Returns WHOLE where every word that was typed is one of the action's, BEGINS where each begins one of
     them, FRAGMENT where the text as typed is in it, else FAR.
     """
-    return _closeness(f"{action.words} {action.id.replace('.', ' ')}", typed)
+    return _closeness(f"{action.words} {action.id.replace('.', ' ')} {action.id}", typed)
 
 
 def _closeness(text: str, typed: str) -> int:
-    typed_words, text = _WORD.findall(typed.lower()), text.lower()
-    words = set(_WORD.findall(text)) | {part for word in _WORD.findall(text) for part in word.split("-")}
+    typed_words, text = WORD.findall(typed.lower()), text.lower()
+    words = set(WORD.findall(text)) | {part for word in WORD.findall(text) for part in word.split("-")}
     if typed_words and all(word in words for word in typed_words):
         return WHOLE
     if typed_words and all(any(candidate.startswith(word) for candidate in words) for word in typed_words):

@@ -353,7 +353,7 @@ class SimulatedSpanWords(SpanWords):
         if len(ranks) == 1:
             return rank, short_text
         text = ranks.text()
-        equal_ranks = f"ranks {text if len(text) <= 24 else text[:21] + '...'} alike"
+        equal_ranks = f"equal ranks {text if len(text) <= 24 else text[:21] + '...'}"
         return f"{equal_ranks}, {rank}", equal_ranks, short_text
 
     def _describe(self, track_id: int, stream: str | None, index: int, facts: OpFacts) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from math import prod
 
 from simcore.cluster.model import Cluster, Dimension
+from simcore.layout import Layout
 from simcore.records import NamedTuple, Struct
+from simcore.workload.model import GroupKind
 
+_GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "cp", "pp", "dp_shard", "dp_replicate")
 # (dimension, hops) of each dimension in which the two ends differ, inner first.
 TransferShape = tuple[tuple[int, int], ...]
 
@@ -79,6 +82,18 @@ def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:
     # Members that share a position stay in: the flat group has them all.
     flat_positions = sorted([rank // stride % dimension.size for rank in ranks])
     return GroupShape((_make_group_dimension(dimension, slowest, flat_positions),), is_flat=True)
+
+
+def crossed_dimensions(cluster: Cluster, layout: Layout) -> dict[str, tuple[int, ...]]:
+    """Returns the dimensions that the groups of each kind cross, by the group of rank 0; of groups of one
+    rank there are none.
+    """
+    shapes = {
+        kind: group_shape(cluster, sorted(layout.group_of(kind, 0)))
+        for kind in _GROUP_KINDS
+        if layout.group_size(kind) > 1
+    }
+    return {kind: tuple(one.dimension for one in shape.dimensions) for kind, shape in shapes.items()}
 
 
 def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferShape:

@@ -371,6 +371,6 @@ def _refuse_equal_ranks(ranks: tuple[int, int], track: Track, other: Track) -> N
         raise UsageError(f"rank {ranks[0]}: found the same rank twice, expected two ranks of the run")
     if track.track_id == other.track_id:
         raise UsageError(
-            f"ranks {ranks[0]} and {ranks[1]} do alike: both are of ranks {track.ranks.text()}, which are "
-            "equal and simulated once; nothing differs"
+            f"ranks {ranks[0]} and {ranks[1]} are equal: both are of ranks {track.ranks.text()}, which are "
+            "simulated once; nothing differs"
         )

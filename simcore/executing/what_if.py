@@ -101,7 +101,7 @@ def _parts(ran: ExecutionAnalysis, cancelled: Callable[[], bool]) -> Iterator[Kn
         scales = (*parameters.time_scale, f"{part}={BETTER}")
         covers_equal_ranks = is_folded and part.startswith("stream group ")
         name = _NAMES.get(part) or part.removeprefix("stream ")
-        meaning = f"{name}: and the groups of the ranks that run alike" if covers_equal_ranks else ""
+        meaning = f"{name}: and the groups of the equal ranks" if covers_equal_ranks else ""
         yield Knob(name, step_ns, parameters.with_value("time_scale", scales), meaning=meaning)
 
 

@@ -68,8 +68,8 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
                 _set_group(ranks[index], op, description, members[index])
         message = (
             f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
-            f"elements) name no group: taken to be of {printable(description, 40)}, whose members end most "
-            f"alike: their usual difference changes by {duration(middle)} in the middle and "
+            f"elements) name no group: taken to be of {printable(description, 40)}, whose members' ends "
+            f"differ least: their usual difference changes by {duration(middle)} in the middle and "
             f"{duration(most)} at most"
         )
         diagnostics.append(Diagnostic("note", "group-by-ends", message, path))

@@ -361,7 +361,7 @@ def _resolved_note(
     groups = [RankSet.of([ranks[index].rank for index in members]).text() for members in partition]
     more = f" and {plural(len(groups) - _LISTED, 'more group')}" if len(groups) > _LISTED else ""
     message = (
-        f"{_call_words(some)} tell no ranks: taken to be of those that end most alike, ranks "
+        f"{_call_words(some)} tell no ranks: taken to be of those whose ends differ least, ranks "
         f"{'; '.join(groups[:_LISTED])}{more}"
     )
     return Diagnostic("note", "group-by-ends", message, path)

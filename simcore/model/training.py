@@ -582,7 +582,8 @@ def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
     if microbatches % stages:
         return f"interleaved needs a multiple of {stages} micro-batches, here are {microbatches}"
     if math.gcd(*stage_layers) == 1:
-        return f"interleaved cannot run: stages of {stage_words(stage_layers)} layers cannot be cut alike"
+        layers = stage_words(stage_layers)
+        return f"interleaved cannot run: stages of {layers} layers cannot be cut into equal chunks"
     # A stage of 1f1b keeps the activations of at most as many micro-batches as there are stages.
     more = " and need more memory" if microbatches > stages else ""
     return f"interleaved would shorten the bubble{more}"

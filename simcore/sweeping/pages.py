@@ -136,7 +136,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
     are one row.
     """
     rate = choose_measure(outcome.front.points)
-    heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "alike"]
+    heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "equal"]
     of_figures = len(heads)
     heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)

@@ -72,7 +72,7 @@ ORDERS = (NATURAL, LEAST_BUSY, MOST_BUBBLE, MOST_WAIT, MOST_EXPOSED)
 _APART = 256
 # Lanes may be merged as similar where no account of any two differs by more of the step, %.
 _SIMILAR_PERCENT = 2
-SIMILAR_WORDS = f"alike within {_SIMILAR_PERCENT} %"
+SIMILAR_WORDS = f"similar within {_SIMILAR_PERCENT} %"
 
 
 def cell_kind(category: str) -> int:

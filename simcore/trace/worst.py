@@ -107,16 +107,16 @@ def _ranks_text(run: Run, ranks: RankSet) -> str:
 
 
 def _who_text(run: Run, track_ids: Collection[int]) -> str:
-    """Returns `all ranks`, `stages 1-14 alike` or `ranks 0-63` for some tracks."""
+    """Returns `all ranks`, `equal stages 1-14` or `ranks 0-63` for some tracks."""
     blocks = (block for track in run.tracks if track.track_id in track_ids for block in track.ranks.blocks)
     ranks = _ranks_text(run, RankSet.merge_blocks(blocks))
     return ranks if run.recording or ranks == "all ranks" else same_stages_text(run, track_ids) or ranks
 
 
 def same_stages_text(run: Run, track_ids: Collection[int]) -> str:
-    """Returns `stages 0-15 alike`, where some tracks are several stages, all ranks of each; else ""."""
+    """Returns `equal stages 0-15`, where some tracks are several stages, all ranks of each; else ""."""
     stages = _find_stages(run, track_ids)
-    return f"stages {stages.text()} alike" if stages is not None and len(stages) > 1 else ""
+    return f"equal stages {stages.text()}" if stages is not None and len(stages) > 1 else ""
 
 
 def _find_stages(run: Run, track_ids: Collection[int]) -> RankSet | None:
@@ -284,7 +284,7 @@ def find_busiest_link(run: Run, has: Contexts) -> Iterator[Finding]:
     port = run.network.busiest_port
     interval = None if port is None else has.find_sent(port)
     if port is not None and interval is not None:
-        who = _who_text(run, port.equal_classes).removesuffix(" alike")
+        who = _who_text(run, port.equal_classes).removeprefix("equal ")
         slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
         # The index alone does not say which network it is.
         dim = f"dim {port.index} ({run.network.dims[port.index].bandwidth_text().partition(' (')[0]})"

@@ -233,7 +233,7 @@ def test_a_network_without_dimensions_has_no_worst_link() -> None:
 
 def test_what_stages_share_is_of_none_of_them_alone() -> None:
     assert [same_stages_text(seed(), numbers) for numbers in (range(16), (3, 5), (4,), ())] == [
-        "stages 0-15 alike", "stages 3,5 alike", "", ""
+        "equal stages 0-15", "equal stages 3,5", "", ""
     ]  # fmt: skip
 
 

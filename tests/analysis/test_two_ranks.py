@@ -292,7 +292,7 @@ def test_ranks_that_cannot_be_compared_are_refused() -> None:
     for ranks, message in (
         ((0, 4), "rank 4: found no such rank in made.txt, expected one of 0-3"),
         ((2, 2), "rank 2: found the same rank twice, expected two ranks of the run"),
-        ((0, 1), "ranks 0 and 1 do alike: both are of ranks 0-1"),
+        ((0, 1), "ranks 0 and 1 are equal: both are of ranks 0-1"),
     ):
         with pytest.raises(UsageError) as refused:
             two(run, *ranks)

@@ -104,7 +104,7 @@ def test_a_rank_of_two_simulated_runs_and_their_steps_may_fail_the_command() -> 
          f"rank 1024: found no such rank in {SEED_002}, expected one of 0-1023"),
         (["--rank", "3", "--rank2", "3"], "rank 3: found the same rank twice, expected two ranks of the run"),
         (["--rank", "0", "--rank2", "7"],
-         "ranks 0 and 7 do alike: both are of ranks 0-63, which are equal and simulated once; nothing "
+         "ranks 0 and 7 are equal: both are of ranks 0-63, which are simulated once; nothing "
          "differs"),
         (["--rank", "0", "--rank2", "64", "--fail-if-slower", "2%"],
          "--fail-if-slower: found two ranks of one run, expected two runs"),

@@ -79,7 +79,7 @@ def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"flash: on assumed, {why} (--flash)" in assumed
 
 
-CANNOT = "interleaved cannot run: stages of {} layers cannot be cut alike"
+CANNOT = "interleaved cannot run: stages of {} layers cannot be cut into equal chunks"
 
 
 @pytest.mark.parametrize(

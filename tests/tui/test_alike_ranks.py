@@ -88,12 +88,12 @@ def test_a_key_makes_one_lane_of_them_and_lanes_of_their_own_again() -> None:
     arrangement.focus_row(3)
     arrangement.toggle_ranks()
     assert titles(arrangement) == [
-        "ranks 0-1,3 (alike within 2 %)", "rank  2", "rank  4", "rank  5", "rank  6",
+        "ranks 0-1,3 (similar within 2 %)", "rank  2", "rank  4", "rank  5", "rank  6",
     ]  # fmt: skip
     assert arrangement.focus == 0
     arrangement.focus_row(2)
     arrangement.toggle_ranks()
-    assert titles(arrangement)[1:] == ["ranks 2,4 (alike within 2 %)", "rank  5", "rank  6"]
+    assert titles(arrangement)[1:] == ["ranks 2,4 (similar within 2 %)", "rank  5", "rank  6"]
     assert arrangement.folded_tracks == {1, 3, 4}
     for place in (1, 0):
         arrangement.focus_row(place)
@@ -166,7 +166,7 @@ async def test_alike_ranks_on_the_screen(
     app = WltuiApp(Session(made()), first="timeline", ascii_only=ascii_only)
     text = await frame_after(app, size, ("g", "I"))
     assert not ascii_only or text.isascii()
-    assert ("ranks 0-1,3 (alike within 2 %)" if size[0] > 100 else "0-1,3 ~2%") in text
+    assert ("ranks 0-1,3 (similar within 2 %)" if size[0] > 100 else "0-1,3 ~2%") in text
     assert size[0] < 100 or "of ranks 0-1,3" in text
     assert text == snapshot
 

@@ -132,7 +132,7 @@ async def test_classes_of_a_simulated_run_and_lanes_that_head_others(make_app: M
         # One rank of a class, beside the class that it is of.
         await press(pilot, "2", "g", "I", "j", "right_parenthesis")
         assert app.screen_name == "timeline"
-        assert "do alike" in screen_rows(app)[-1] or "same rank twice" in screen_rows(app)[-1]
+        assert "are equal" in screen_rows(app)[-1] or "same rank twice" in screen_rows(app)[-1]
 
 
 def test_names_of_two_runs_come_before_what_the_accounts_have_too() -> None:

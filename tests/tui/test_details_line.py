@@ -48,7 +48,7 @@ def clock(time_ns: int) -> str:
 def test_compute_is_named_with_its_phase_and_micro_batch() -> None:
     lines = at(small(), 0, first_of(small(), 0, "compute fwd"))
     assert lines[0] == (
-        "forward   embedding_layer, micro-batch 0   ranks 0-3 alike, rank 0 = stage 0, dp 0, tp 0"
+        "forward   embedding_layer, micro-batch 0   equal ranks 0-3, rank 0 = stage 0, dp 0, tp 0"
     )
     assert lines[1] == "0.000 000 000 s .. 0.000 000 400 s   400 ns"
     assert lines[2] == (
@@ -189,10 +189,10 @@ def test_a_low_screen_says_in_two_lines_what_is_waited_for_and_how_long() -> Non
     title, first, second, _ = low_rows(first_of(seed(), 0, "bubble"))
     assert title.startswith("── At the cursor, ")
     assert first.startswith("  bubble   ")
-    said([first], "gradient", "stage 1", "micro-batch 0", "ranks 0-63 alike")
+    said([first], "gradient", "stage 1", "micro-batch 0", "equal ranks 0-63")
     said([second], "4.096 s", "transfer itself", "337.5 us", "for rank 64")
     _, first, second, _ = low_rows(300_000_000)
-    assert first.rstrip().endswith("ranks 0-63 alike, rank 0 = stage 0, dp 0, tp 0")
+    assert first.rstrip().endswith("equal ranks 0-63, rank 0 = stage 0, dp 0, tp 0")
     assert re.search(r" ms   pass [0-9.]+ ms$", second.rstrip())
 
 

@@ -137,8 +137,8 @@ def test_another_run_keeps_the_cursor_as_far_as_it_can() -> None:
         ("bubble", BLOCKS, "33.4", "bubble: ▄ 19.5 to █ 47.3 % of step"),
         ("bubble", ASCII, "33.4", "bubble: 4 19.5 to 8 47.3 % of step"),
         ("idle", BLOCKS, "13.9", "idle: 0.0 to █ 27.8 % of step"),
-        ("computing", BLOCKS, "48.8", "computing: █ 48.8 % of step, all alike"),
-        ("wait", BLOCKS, "0.0", "wait: 0.0 % of step, all alike"),
+        ("computing", BLOCKS, "48.8", "computing: █ 48.8 % of step, all equal"),
+        ("wait", BLOCKS, "0.0", "wait: 0.0 % of step, all equal"),
     ],
 )
 def test_the_map_says_what_its_shades_mean(measure: str, glyphs: Glyphs, mean: str, range_: str) -> None:
@@ -463,7 +463,8 @@ def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> Non
     assert text_of(word_lines(words, 80, 2)).split() == f"{decides}.".split()
     assert len(word_lines(words, 80, 9)) == 4
     # No bracket stays open, and a whole sentence of two stays before less of the first.
-    assumed = f"{decides}. All stages compute alike, as assumed (megatron layout: 162.2 ms, -5.4 %, of all)."
+    more = "megatron layout: 162.2 ms, -5.4 %, of all"
+    assumed = f"{decides}. All stages compute equally long, as assumed ({more})."
     assert text_of(word_lines([assumed], 80, 3)).split() == assumed.split()
     assert text_of(word_lines([assumed], 80, 2)).split() == f"{decides}.".split()
     # What stands before the colon alone says too little.

@@ -174,7 +174,7 @@ class RankMap:
         ]
         legend = f" {self.measure}: {' to '.join(ends)} % of step"
         if least == most:
-            legend = f" {self.measure}: {ends[0]} % of step, all alike"
+            legend = f" {self.measure}: {ends[0]} % of step, all equal"
         row, stage = cursor
         rows = self._rows
         if not focused or row >= len(rows):

@@ -16,7 +16,7 @@ from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
 from tui.summary.panels import all_sentence_lines
 
-ALL_EQUAL = "all ranks are alike: the bars have what a map of them would have"
+ALL_EQUAL = "all ranks are equal: the bars have what a map of them would have"
 
 
 class SummaryView(PanelsView):

@@ -40,7 +40,7 @@ _SHORTENINGS = (
     # The words have the sum of all stretches, which a single start would seem to contradict.
     (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"),
     (r"( at a stretch) from \S+ \S+ on", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),
-    (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
+    (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r"\bequal (stages )", r"\1"),
     (r", last to end", ""), (r" \(\S+ Gi?B/s\)", ""), (r" from \S+ \S+ on", ""),
     (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
     (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),

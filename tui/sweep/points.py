@@ -20,7 +20,7 @@ from tui.sweep.sweep_result import SweepResult
 FRONT, STEP, MORE = "*", "step", "slower"
 # A placeholder for the heading of the rate, which is that of `choose_measure`.
 RATE = "rate"
-MEMORY, GPUS, COST, EQUIVALENT = "memory", "GPUs", "$ a step", "alike"
+MEMORY, GPUS, COST, EQUIVALENT = "memory", "GPUs", "$ a step", "equal"
 # Columns of the figures: (heading, size, left).
 _FIGURES = (
     (FRONT, 1, True), (STEP, 9, False), (RATE, 10, False), (MORE, 9, False), (MEMORY, 8, False),
@@ -169,7 +169,7 @@ class PointTable:
         if short:
             return ""
         has_equivalent = any(column.heading == EQUIVALENT for column in columns)
-        return "* on the front" + (", +N so many alike (U shows them)" if has_equivalent else "")
+        return "* on the front" + (", +N so many equal (U shows them)" if has_equivalent else "")
 
     def sort(self, key: str, descending: bool) -> None:
         self.key, self.descending = key, descending

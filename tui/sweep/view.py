@@ -52,7 +52,7 @@ class SweepView(TableView):
     BINDINGS: ClassVar[list[BindingType]] = [
         *table_bindings("sweep", "find a point: zb-h1, tp=4", "only points like zb-h1, front, tp*pp <= 16"),
         binding("i", "plane", "another plane: time or tokens/s over memory, GPUs or cost", "sweep.shown"),
-        binding("U", "everything", "also points alike, too large, or not run", "sweep.show-hidden"),
+        binding("U", "everything", "also equal points, too large, or not run", "sweep.show-hidden"),
         binding("enter", "go", "the timeline of this point; without a sweep: begin one", "sweep.go"),
         binding("t", "try", "make this point the run on the screen, and keep it", "sweep.try"),
         binding("m", "mark", "mark this point, to compare it with another (6)", "sweep.mark"),

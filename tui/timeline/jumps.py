@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 from simcore.records import NamedTuple
 from simcore.trace.findings import Step
-from simcore.trace.lane_spans import ordinal
+from simcore.trace.lane_spans import TIME, ordinal
 from simcore.trace.run import path_step
 from simcore.units import duration, plural
 from tui.frame import in_cells
@@ -208,11 +208,30 @@ def new_search(model: TimelineModel, query: Query) -> Search:
     return Search(model.source, query, model.unfolded, model.filter, model.arrangement.folded_tracks)
 
 
-def first_match(model: TimelineModel, search: Search) -> Match | None:
-    """Moves the cursor to the first match from the left edge of the view on; returns None if
-    nothing matches.
+def find_position(model: TimelineModel, query: Query) -> tuple[int | None, str]:
+    """Returns (the time that a query names, why there is none); None and "" where it names none."""
+    step_ns, axis = model.window.step_ns, model.source.axis
+    if query.at_percent is not None:
+        return min(round(step_ns * query.at_percent / 100), step_ns - 1), ""
+    if query.step is not None:
+        ends = model.results.figures.origin.step_end_ns
+        if not 1 <= query.step <= max(len(ends), 1):
+            return None, f"no step {query.step}: the run has {plural(max(len(ends), 1), 'step')}"
+        return 0 if query.step == 1 else ends[query.step - 2], ""
+    if query.at_ns is None:
+        return None, ""
+    if axis is not TIME:
+        return None, "this run has no times: 50% goes to the middle"
+    if query.at_ns >= step_ns:
+        return None, f"{duration(query.at_ns)} is past the end of the step, {duration(step_ns)}"
+    return query.at_ns, ""
+
+
+def first_match(model: TimelineModel, search: Search, from_ns: int | None = None) -> Match | None:
+    """Moves the cursor to the first match from a time on, by default from the left edge of the view; returns
+    None if nothing matches.
     """
-    match = search.first(model.window.first_ns, model.current.key)
+    match = search.first(model.window.first_ns if from_ns is None else from_ns, model.current.key)
     return None if match is None else _go_to(model, search, *match)
 
 

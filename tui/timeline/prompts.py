@@ -16,10 +16,18 @@ from tui.frame import Glyphs, Line
 from tui.panel import Panel
 from tui.prompt import LivePrompt, Prompt
 from tui.timeline.filtering import Filter, describe_missing
-from tui.timeline.jumps import current_position, first_match, match_text, new_search, no_match_text, return_to
+from tui.timeline.jumps import (
+    current_position,
+    find_position,
+    first_match,
+    match_text,
+    new_search,
+    no_match_text,
+    return_to,
+)
 from tui.timeline.margins import stretch_figures
 from tui.timeline.model import TimelineModel
-from tui.timeline.query import parse_query
+from tui.timeline.query import Query, parse_query
 from tui.timeline.search import Search
 
 # Of many marks only the nearest ones have their stretch: the chosen one stays in view.
@@ -148,10 +156,19 @@ class Asking:
         """Jumps to the first match, from where the prompt was opened; returns the message."""
         model = self._model
         return_to(model, self._start_position)
+        model.notice = ""
+        position_ns, problem = find_position(model, search.query)
+        if problem:
+            return problem
+        if position_ns is not None and not search.problem and not search.query.of_spans:
+            if search.count:
+                first_match(model, search)
+            model.jump_to(position_ns)
+            model.notice = f"at {model.source.axis.clock(position_ns)}"
+            return f"{model.notice}: {model.whose}"
         if search.problem or not search.count:
-            model.notice = ""
             return no_match_text(search)
-        match = first_match(model, search)
+        match = first_match(model, search, position_ns)
         assert match is not None
         location = model.whose
         if not search.of_lanes:
@@ -201,10 +218,16 @@ class Asking:
             return model.filter.query.text
         return model.search.query.text
 
+    def _filter_problem(self, query: Query) -> str:
+        """Returns why a query is no filter, "" if it is one."""
+        if query.has_position:
+            return "a filter has no position: > 7.5 s is a length, / goes to a time"
+        return query.problem or describe_missing(self._model.source, query)
+
     def _filter_typed(self, text: str) -> None:
         model = self._model
         query = parse_query(text)
-        problem = query.problem or describe_missing(model.source, query)
+        problem = self._filter_problem(query)
         if problem or query.is_empty:
             self._show_message(problem)
             return
@@ -217,7 +240,7 @@ class Asking:
         model, self._prompt = self._model, None
         if text is not None:
             query = parse_query(text)
-            problem = query.problem or describe_missing(model.source, query)
+            problem = self._filter_problem(query)
             if problem:
                 model.notice = f"not filtered: {problem}"
             else:

@@ -1,6 +1,7 @@
 """What can be typed to search and to filter, and which spans it means.
 
-A rank, a stage, words, a micro-batch, a length; all that is typed has to hold. A word is one of those that
+A rank, a stage, words, a micro-batch, a length; all that is typed has to hold. A time, a share of the step
+or a step says from where on (`7.5 s`, `at 50%`, `step 6`). A word is one of those that
 the screen uses of spans (`forward`, `wait`, `all-reduce`, `tp`), or the beginning of one, or a part of a
 layer's or operation's name.
 
@@ -34,15 +35,16 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _FIRST_OF_TWO = ("input", "weight")
 _LIMIT_NAMES = {"rank": "rank", "stage": "stage", "mb": "microbatch", "micro-batch": "microbatch",
-           "microbatch": "microbatch"}  # fmt: skip
+           "microbatch": "microbatch", "step": "step"}  # fmt: skip
 # The least letters of an unfinished word: with fewer, nearly every word begins like it.
 _LEAST_LETTERS = 3
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _TOKEN = re.compile(r"[<>]=?|[^\s<>]+")
 _WITH_UNIT = re.compile(r"([0-9.eE+-]*[0-9.])(ns|us|ms|s)")
+_PERCENT = re.compile(r"([0-9.]+)%")
 _LARGEST_NUMBER = 10**9
 # `mb3` and `micro batch 3` are `mb 3`.
-_GLUED = re.compile(r"\b(rank|stage|mb|micro-?batch)(?=[0-9]+(\s|$))")
+_GLUED = re.compile(r"\b(rank|stage|step|mb|micro-?batch)(?=[0-9]+(\s|$))")
 _SPACED = re.compile(r"\bmicro batch\b")
 
 
@@ -80,13 +82,24 @@ class Query(Struct, frozen=True):
     most_ns: int | None = None
     """The greatest length."""
     words: tuple[Word, ...] = ()
+    at_ns: int | None = None
+    """The time from which on is searched."""
+    at_percent: float | None = None
+    """That time as a share of the step, %."""
+    step: int | None = None
+    """The step from whose start on is searched, 1 for the first."""
     problem: str = ""
     """Why the text cannot be understood, "" if it can."""
 
     @property
     def is_empty(self) -> bool:
         """Whether it restricts nothing."""
-        return not self.of_spans and not self.of_lanes
+        return not self.of_spans and not self.of_lanes and not self.has_position
+
+    @property
+    def has_position(self) -> bool:
+        """Whether it says from where on is searched; without anything else, it goes there."""
+        return any(value is not None for value in (self.at_ns, self.at_percent, self.step))
 
     @property
     def of_lanes(self) -> bool:
@@ -106,12 +119,20 @@ def parse_query(text: str) -> Query:
     plain = _SPACED.sub("micro-batch", text.lower())
     tokens = _TOKEN.findall(_GLUED.sub(r"\1 ", plain))
     limits: dict[str, int] = {}
+    at_percent: float | None = None
     words: list[Word] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
         next_token = tokens[index + 1] if index + 1 < len(tokens) else ""
-        if token in _LIMIT_NAMES:
+        at, used = _parse_position(tokens[index : index + 3])
+        if used:
+            if isinstance(at, int):
+                limits["at_ns"] = at
+            else:
+                at_percent = at
+            index += used
+        elif token in _LIMIT_NAMES and not (token == "step" and _parse_number(next_token) is None):
             value = _parse_number(next_token)
             if value is None:
                 return _not_understood(text, f"{token} 3", f"a number behind {token}", next_token)
@@ -135,6 +156,7 @@ def parse_query(text: str) -> Query:
     return Query(
         text.strip(), limits.get("rank"), limits.get("stage"), limits.get("microbatch"),
         limits.get("least_ns"), limits.get("most_ns"), tuple(words),
+        limits.get("at_ns"), at_percent, limits.get("step"),
     )  # fmt: skip
 
 
@@ -159,6 +181,20 @@ def _parse_length(tokens: list[str]) -> tuple[int | None, int]:
     if value is None or unit not in _UNITS or value * _UNITS[unit] >= 2**63:
         return None, 0
     return round(value * _UNITS[unit]), used
+
+
+def _parse_position(tokens: list[str]) -> tuple[int | float | None, int]:
+    """Returns (ns or percent, tokens used) of `7.5s`, `7.5 s`, `50%`, `50 %`, each perhaps behind `at`; 0
+    tokens of anything else.
+    """
+    behind = tokens[0] == "at"
+    tokens = tokens[behind:]
+    percent = _PERCENT.fullmatch("".join(tokens[:2]) if tokens[1:2] == ["%"] else "".join(tokens[:1]))
+    if percent is not None and (value := plain_number(percent[1])) is not None and value <= 100:
+        return float(value), behind + 1 + (tokens[0][-1] != "%")
+    length_ns, used = _parse_length(tokens[:2])
+    # `at` is not needed, but what follows a number alone is: `7 s` is a time, `7` a rank.
+    return (length_ns, behind + used) if length_ns is not None and length_ns >= 0 else (None, 0)
 
 
 def _parse_word(token: str) -> Word:

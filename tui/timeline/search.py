@@ -82,7 +82,7 @@ class Search:
         self._unfolded = frozenset(unfolded)
         self._folded_tracks = frozenset(folded_tracks)
         self._remaining_lanes: Iterator[SpanLane] | None = None
-        if not self.problem and not query.is_empty:
+        if not self.problem and (query.of_spans or query.of_lanes):
             self._remaining_lanes = self._iterate_lanes(of_streams=False)
 
     @property

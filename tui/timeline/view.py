@@ -69,7 +69,7 @@ class TimelineView(ScreenView):
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
         binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
-        binding("I", "ranks", "equal or alike ranks one by one, or as one lane", "timeline.ranks"),
+        binding("I", "ranks", "equal or similar ranks one by one, or as one lane", "timeline.ranks"),
         binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
         binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
         binding("p", "pin", "pin this lane on top, or give it back its place", "timeline.pin"),
@@ -96,7 +96,7 @@ class TimelineView(ScreenView):
         binding(
             "slash",
             "search",
-            "find a rank, a stage, a name, a length of time",
+            "find a rank, a stage, a name, a time, a length of time",
             "timeline.search",
         ),
         binding("n", "match(1)", "next match", "timeline.next-match"),

@@ -110,7 +110,7 @@ class ClassSpans(TrackSpans):
         name, labels = f"rank {rank}", describe_position(self.layout.position(rank))
         equal_ranks = self.timeline.ranks_of(self.class_id)
         if self.source.is_representative and len(equal_ranks) > 1:
-            return f"{name} (x{len(equal_ranks)})", f"{labels}, ranks {printable(equal_ranks.text())} alike"
+            return f"{name} (x{len(equal_ranks)})", f"{labels}, equal ranks {printable(equal_ranks.text())}"
         return name, labels
 
     def groups(self, rank: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.kineto import cache
 from simcore.measured import MeasuredRun
 from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_page
@@ -269,7 +270,9 @@ def test_a_stream_has_its_name_in_words_and_exports(tmp_path: Path) -> None:
 
 def test_columns_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(20_000))
+    monkeypatch.setattr(cache, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(cache, "_ENDS", 16)
+    many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(200))
     path = written(tmp_path, f"{HEAD}\n{many}")
     first = opened(path)
     monkeypatch.setattr(span_csv.FORMAT, "spans", None)

@@ -149,6 +149,10 @@ def test_of_every_other_public_file_the_first_row_that_does_not_fit_is_named() -
 @given(arguments())
 @settings(max_examples=100, deadline=None, phases=NO_SHRINKING)
 def test_what_is_recovered_makes_the_file(o: dict[str, Any]) -> None:
+    if o["moe"] and o["ep"] == 1:
+        # No row says how many experts there are: with latent attention it takes a second to find them. Of
+        # the presets one is that.
+        o["deepseek"] = False
     try:
         text = text_of(command_of(o))
     except UsageError:

@@ -7,6 +7,8 @@ communicator of its own for every collective. Both failed here.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -102,6 +104,14 @@ def opened(path: Path | str) -> MeasuredRun:
     run = open_input(str(path))
     assert isinstance(run, MeasuredRun)
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_disk() -> Iterator[None]:
+    """What is written need not outlive the machine: hundreds of files wait for the disk, each 7 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 _LAYOUTS = st.builds(

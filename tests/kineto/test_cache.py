@@ -209,17 +209,28 @@ def test_what_is_said_does_not_depend_on_what_was_opened_before(
 
 @needs_corpus
 @pytest.mark.parametrize(
-    ("source", "ranks"),
-    [(DLRM, "0-1"), (GLOO, "0-1"), (CORPUS / "h100_qwen.json.gz", None), (NSYS, None)],
+    ("source", "ranks", "before"),
+    [
+        (DLRM, "0-1", ["screens"]),
+        # It has three steps.
+        (GLOO, "0-1", ["screens", "report --step all"]),
+        (CORPUS / "h100_qwen.json.gz", None, ["screens"]),
+        (NSYS, None, ["screens"]),
+    ],
     ids=["dlrm", "gloo", "qwen", "nsys"],
 )
 def test_what_is_said_of_the_corpus_does_not_either(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path, ranks: str | None
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Path,
+    ranks: str | None,
+    before: list[str],
 ) -> None:
     some = () if ranks is None else ("--ranks", ranks)
     alone = _printed(str(source), tmp_path, "--no-cache", *some)
     assert all(alone)
-    for what in ("screens", "report --step all"):
+    for what in before:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / what))
         _come_before(what, str(source), tmp_path, ranks)
         assert _printed(str(source), tmp_path, *some) == alone, what

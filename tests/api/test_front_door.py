@@ -44,6 +44,12 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @cache
+def small() -> wl.Run:
+    """The run of a small file, made once."""
+    return wl.load(SMALL).run()
+
+
+@cache
 def simulated() -> wl.Run:
     """The run of seed 002, made once: nothing changes it."""
     return wl.load(SIMULATED).run()
@@ -199,7 +205,7 @@ def test_what_cannot_be_says_what_was_found_and_what_fits(given: dict[str, objec
 )
 def test_errors_name_keywords_and_no_flags(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(wl.UsageError, match="^" + re.escape(words)) as raised:
-        wrong(wl.load(SMALL).run())
+        wrong(small())
     assert "--" not in str(raised.value)
 
 
@@ -450,7 +456,7 @@ def test_a_model_has_its_throughput_and_memory() -> None:
 )
 def test_slips_of_a_notebook_are_told(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(wl.UsageError, match=re.escape(words)):
-        wrong(wl.load(SMALL).run())
+        wrong(small())
 
 
 @pytest.mark.parametrize(
@@ -478,7 +484,7 @@ def test_slips_of_a_notebook_are_told(wrong: Callable[[wl.Run], object], words: 
 )
 def test_arguments_of_a_wrong_type_say_what_fits(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(TypeError, match=re.escape(words)) as raised:
-        wrong(wl.load(SMALL).run())
+        wrong(small())
     assert isinstance(raised.value, wl.UsageError)
 
 

@@ -107,10 +107,13 @@ def opened(path: Path | str) -> MeasuredRun:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_disk() -> Iterator[None]:
-    """What is written need not outlive the machine: hundreds of files wait for the disk, each 7 ms."""
+def neither_disk_nor_processes() -> Iterator[None]:
+    """What is written need not outlive the machine: hundreds of files wait for the disk, each 7 ms. Profiles
+    are read in this process: starting others takes longer.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr("simcore.kineto.loading._cores", lambda: 1)
         yield
 
 

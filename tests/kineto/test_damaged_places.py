@@ -341,8 +341,9 @@ def test_damage_everywhere_takes_time_and_memory_by_the_bytes(
             read(data)
         return time.process_time() - begin
 
-    short, long = HOSTILE[name](500), HOSTILE[name](2000)
-    assert seconds(long) < 10 * seconds(short) + 0.1
+    # With half of these a list of events that is copied for each of them is not seen.
+    short, long = HOSTILE[name](1000), HOSTILE[name](4000)
+    assert seconds(long) < 10 * seconds(short) + 0.25
     tracemalloc.start()
     try:
         seconds(short)

@@ -37,7 +37,7 @@ def test_what_is_looked_for_is_the_same(model: str, seed: int) -> None:
 
 
 # What changes prices alone comes first: points are run in another order than that of their numbers.
-_SOME = ["recompute=none,full", "zero=0,1", "tp=1,2,4", "pp=1,2,4"]
+_SOME = ["recompute=none,full", "zero=0,1", "tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2"]
 _RULE = Rule(("time", "memory"), 2, "tp")
 
 
@@ -71,13 +71,13 @@ def test_an_interrupted_sweep_ends_as_one_that_was_not(tmp_path: Path, rule: Rul
     """No line is lost and none is there twice, wherever it was stopped and the last line cut."""
     parts = tmp_path / "parts"
     chance = random.Random(3)
-    for stop in (1, 3, 7, 20, 30, 0):
+    for stop in (1, 3, 7, 20, 40, 0):
         _swept(parts, rule, stop=stop)
         if stop:
             data = parts.read_bytes()
             parts.write_bytes(data[: len(data) - chance.randrange(400)])
     assert sorted(parts.read_bytes().splitlines(keepends=True)) == _whole(rule)
-    assert len(_whole(rule)) == 36
+    assert len(_whole(rule)) == 72
 
 
 @pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
@@ -101,7 +101,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     engine = ProcessEngine(2)
     with ResultsFile(str(killed), evaluator.definition.sweep, resume=False) as file:
         for count, _ in enumerate(Sweep(evaluator, engine, None, file).points()):
-            if count in (5, 20) and engine._pool is not None:
+            if count in (5, 30) and engine._pool is not None:
                 next(iter(engine._pool._processes.values())).kill()
     engine.close()
     assert sorted(killed.read_bytes().splitlines(keepends=True)) == _whole(None)

@@ -26,7 +26,6 @@ SMALL = "fixtures/000_gpt13b_tp4_old_header.txt"
 MEASURED = "fixtures/004_megatron_rank7_trace.txt"
 
 
-@cache
 def executed(folder: Path) -> str:
     def node(number: int, kind: int, **more: object) -> dict[str, object]:
         return {"id": number, "name": f"n.{number}", "type": kind, "micros": 50, "attributes": {}, **more}
@@ -37,11 +36,23 @@ def executed(folder: Path) -> str:
     return str(write_set(folder, [[node(0, COMP), sends], [receives, node(1, COMP, data=[0])]]))
 
 
-@pytest.fixture(params=["simulated", "measured", "executed"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> wl.Run:
+@pytest.fixture(scope="module", params=["simulated", "measured", "executed"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> wl.Run:
     if request.param == "executed":
-        return wl.load(executed(tmp_path)).run(dim=["ring:2:50:500"])
-    return wl.load(SIMULATED if request.param == "simulated" else MEASURED).run()
+        return wl.load(executed(tmp_path_factory.mktemp("executed"))).run(dim=["ring:2:50:500"])
+    return simulated() if request.param == "simulated" else wl.load(MEASURED).run()
+
+
+@cache
+def small() -> wl.Run:
+    """The run of a small file, made once."""
+    return wl.load(SMALL).run()
+
+
+@cache
+def simulated() -> wl.Run:
+    """The run of seed 002, made once: nothing changes it."""
+    return wl.load(SIMULATED).run()
 
 
 def test_the_page_of_the_docs_says_what_comes_out() -> None:
@@ -194,7 +205,7 @@ def test_what_cannot_be_says_what_was_found_and_what_fits(given: dict[str, objec
 )
 def test_errors_name_keywords_and_no_flags(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(wl.UsageError, match="^" + re.escape(words)) as raised:
-        wrong(wl.load(SMALL).run())
+        wrong(small())
     assert "--" not in str(raised.value)
 
 
@@ -243,7 +254,7 @@ def test_what_cannot_be_opened_says_so() -> None:
 
 
 def test_a_factor_on_the_bandwidth_of_a_dimension_is_the_run_on_that_network() -> None:
-    run = wl.load(SIMULATED).run()
+    run = simulated()
     dims = list(run._run.network.dims)
     texts = [f"{dim.kind}:{dim.size}:{dim.bandwidth / 2 if not at else dim.bandwidth!r}:{dim.latency_ns}"
              for at, dim in enumerate(dims)]  # fmt: skip
@@ -274,11 +285,11 @@ def test_a_factor_on_a_group_is_one_on_its_durations(run: wl.Run) -> None:
 )
 def test_factors_that_cannot_be_say_so(given: dict[str, object], words: str) -> None:
     with pytest.raises(wl.UsageError, match=re.escape(words)):
-        wl.load(SIMULATED).run().with_(**given)  # type: ignore[arg-type]
+        simulated().with_(**given)  # type: ignore[arg-type]
 
 
 def test_a_comparison_explains_the_difference() -> None:
-    a = wl.load(SIMULATED).run()
+    a = simulated()
     b = a.with_(schedule="gpipe")
     both = wl.compare(a, b)
     assert both.difference_ns == b.step_time_ns - a.step_time_ns == sum(both.parts().values())
@@ -320,8 +331,8 @@ def test_an_account_has_one_name(run: wl.Run) -> None:
 
 
 def test_a_simulated_and_a_measured_run_are_compared_by_accounts_of_recordings() -> None:
-    simulated, measured = wl.load(SIMULATED).run(), wl.load(MEASURED).run()
-    rows = wl.compare(simulated, measured).accounts()
+    measured = wl.load(MEASURED).run()
+    rows = wl.compare(simulated(), measured).accounts()
     assert {"compute forward", "compute backward", "exposed tp", "exposed dp", "idle"} <= set(rows["account"])
     assert sum(rows["b_ns"]) == measured.step_time_ns
     assert rows["b_ns"][rows["account"].index("compute backward")] == measured.accounts()["compute backward"]
@@ -445,7 +456,7 @@ def test_a_model_has_its_throughput_and_memory() -> None:
 )
 def test_slips_of_a_notebook_are_told(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(wl.UsageError, match=re.escape(words)):
-        wrong(wl.load(SMALL).run())
+        wrong(small())
 
 
 @pytest.mark.parametrize(
@@ -473,7 +484,7 @@ def test_slips_of_a_notebook_are_told(wrong: Callable[[wl.Run], object], words: 
 )
 def test_arguments_of_a_wrong_type_say_what_fits(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(TypeError, match=re.escape(words)) as raised:
-        wrong(wl.load(SMALL).run())
+        wrong(small())
     assert isinstance(raised.value, wl.UsageError)
 
 

@@ -71,7 +71,11 @@ def test_a_factor_of_every_row_gives_way_to_that_of_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["dlrm_8", "nccl_data.json.gz"])
-def test_a_profiler_trace_fits_a_model(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profiler_trace_fits_a_model(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Starting processes takes longer than reading the files.
+    monkeypatch.setattr("simcore.kineto.loading._cores", lambda: 1)
     path = PROFILES / name
     if not path.exists():
         pytest.skip("../shared/corpus/kineto is not here")

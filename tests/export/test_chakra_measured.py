@@ -7,6 +7,8 @@ communicator of its own for every collective. Both failed here.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -102,6 +104,17 @@ def opened(path: Path | str) -> MeasuredRun:
     run = open_input(str(path))
     assert isinstance(run, MeasuredRun)
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def neither_disk_nor_processes() -> Iterator[None]:
+    """What is written need not outlive the machine: hundreds of files wait for the disk, each 7 ms. Profiles
+    are read in this process: starting others takes longer.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr("simcore.kineto.loading._cores", lambda: 1)
+        yield
 
 
 _LAYOUTS = st.builds(

@@ -155,17 +155,17 @@ def test_some_ranks_are_those_of_all_of_them(case: Case, data: st.DataObject) ->
     }
 
 
-@pytest.mark.slow
 def test_seed_002_has_a_process_for_each_class_and_an_arrow_for_each_transfer() -> None:
-    workload = open_workload(SEED_002)
-    simulation = simulate(workload, Parameters())
-    trace = trace_of(workload)
+    workload, parameters = open_workload(SEED_002), Parameters(microbatches=4)
+    simulation = simulate(workload, parameters)
+    trace = trace_of(workload, parameters)
     assert trace.names[64] == "rank 64 (x64)"
     assert list(trace.names) == [64 * stage for stage in range(16)]
-    # 16 micro-batches, forward and back over 15 boundaries.
-    assert len(trace.flows) == 2 * 16 * 15
+    # 4 micro-batches, forward and back over 15 boundaries.
+    assert len(trace.flows) == 2 * 4 * 15
+    results = SimulatedRun(simulation)
     for rank in trace.names:
-        check_figures(trace, SimulatedRun(simulation), rank)
+        check_figures(trace, results, rank)
     check_flows(trace, simulation, True)
 
 
@@ -177,9 +177,9 @@ def test_every_schedule_has_arrows_for_all_its_transfers(schedule: str) -> None:
         schedule=schedule, microbatches=4, virtual_stages=2 if schedule == "interleaved" else None
     )
     simulation = simulate(workload, parameters)
-    trace = trace_of(workload, parameters, every_rank=True)
+    trace, results = trace_of(workload, parameters, every_rank=True), SimulatedRun(simulation)
     for rank in trace.names:
-        check_figures(trace, SimulatedRun(simulation), rank)
+        check_figures(trace, results, rank)
     check_threads(trace)
     assert len(trace.flows) == simulation.program.messages * simulation.layout.tp * simulation.layout.dp
     check_flows(trace, simulation, False)
@@ -222,21 +222,20 @@ def test_names_of_any_kind_are_valid_json_without_control_characters() -> None:
             assert "x" * 197 + "..." in layers
 
 
-@pytest.mark.slow
 def test_the_file_says_where_it_comes_from() -> None:
-    workload = open_workload(SEED_002)
-    data = b"".join(exported("chrome", workload, Parameters(comm_scale=2.0)).chunks)
-    found = load(data)
+    workload, parameters = open_workload(SEED_002), Parameters(comm_scale=2.0, microbatches=1)
+    found = load(b"".join(exported("chrome", workload, parameters).chunks))
     assert found["displayTimeUnit"] == "ns"
-    step = simulate(workload, Parameters(comm_scale=2.0)).step_time_ns
+    step = simulate(workload, parameters).step_time_ns
     assert found["otherData"] == {
-        "wltui": __version__, "file": SEED_002, "parameters": "--comm-scale 2.0", "schedule": "1f1b",
+        "wltui": __version__, "file": SEED_002, "parameters": "--microbatches 1 --comm-scale 2.0",
+        "schedule": "1f1b",
         "network": "analytical", "step_time_ns": str(step),
     }  # fmt: skip
 
 
 def test_arguments_of_a_collective_are_those_of_its_row() -> None:
-    trace = trace_of(open_workload(SEED_002), ranks=[9])
+    trace = trace_of(open_workload(SEED_002), Parameters(microbatches=1), ranks=[9])
     event = next(event for _, _, event in trace.spans(9, "tp"))
     algbw = event["args"].pop("algbw_gbps")
     assert event["name"] == "all-reduce embedding_layer fwd"

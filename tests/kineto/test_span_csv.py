@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.kineto import cache
 from simcore.measured import MeasuredRun
 from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_page
@@ -269,7 +270,9 @@ def test_a_stream_has_its_name_in_words_and_exports(tmp_path: Path) -> None:
 
 def test_columns_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(20_000))
+    monkeypatch.setattr(cache, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(cache, "_ENDS", 16)
+    many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(200))
     path = written(tmp_path, f"{HEAD}\n{many}")
     first = opened(path)
     monkeypatch.setattr(span_csv.FORMAT, "spans", None)
@@ -335,10 +338,10 @@ def test_one_mistake_in_all_rows_is_told_once(tmp_path: Path) -> None:
     assert "5000 times" in error.message
 
 
-@pytest.mark.parametrize("cut", range(0, len(TWO), 7))
-def test_a_file_that_ends_anywhere_is_read_or_refused(tmp_path: Path, cut: int) -> None:
-    for one in found(written(tmp_path, TWO[:cut])):
-        assert one.severity != "error" or (one.line is not None and one.column is not None)
+def test_a_file_that_ends_anywhere_is_read_or_refused(tmp_path: Path) -> None:
+    for cut in range(0, len(TWO), 7):
+        for one in found(written(tmp_path, TWO[:cut])):
+            assert one.severity != "error" or (one.line is not None and one.column is not None), cut
 
 
 def test_gzip_data_that_ends_early_is_said(tmp_path: Path) -> None:

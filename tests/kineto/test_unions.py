@@ -14,7 +14,7 @@ from simcore.parameters import OpeningOptions, Parameters
 from simcore.records import replace
 from simcore.render.report.pages import run_json
 from simcore.runs.measured import run_recording
-from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns
+from tests.kineto.corpus import DLRM, GLOO, device_spans, every_file, needs_corpus, raw, union_ns
 from tests.kineto.test_bad_input import event
 
 _TOLERANCE_NS = 2_000
@@ -29,9 +29,20 @@ def _class(path: Path) -> tuple[int, dict[str, Any]]:
 
 @needs_corpus
 @pytest.mark.parametrize(
-    "path", [one for one in every_file() if GLOO not in one.parents], ids=lambda one: one.name[:12]
+    "path",
+    [one for one in every_file() if not {GLOO, DLRM} & {*one.parents}],
+    ids=lambda one: one.name[:-8],
 )
 def test_accounts_of_a_device_are_the_unions_of_its_events(path: Path) -> None:
+    _are_unions(path, raw(path)["traceEvents"])
+
+
+@needs_corpus
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    "path", [one for one in every_file() if DLRM in one.parents], ids=lambda one: one.name[:7]
+)
+def test_accounts_of_a_device_of_a_set_are_the_unions_of_its_events(path: Path) -> None:
     _are_unions(path, raw(path)["traceEvents"])
 
 
@@ -89,6 +100,7 @@ def test_what_a_replayed_device_communicates_is_exposed_waits_or_is_beside_compu
 
 
 @needs_corpus
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "path", [one for one in every_file() if GLOO in one.parents], ids=lambda one: one.name
 )

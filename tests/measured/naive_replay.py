@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,7 @@ class Set(NamedTuple):
         return max(line.end for rank in self.ranks for line in rank) - first
 
 
+@cache
 def read_set(folder: Path, stamp: str) -> Set:
     """The files of one stamp."""
     ranks: dict[int, list[Line]] = {}

@@ -10,8 +10,9 @@ import pytest
 from simcore.measured import MeasuredRun, open_directory
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import RecordedRun
-from tests.workload.texts import shared_folder
 
+from .test_replay_of_real_runs import folder_of
+from .test_replay_of_real_runs import opened as real_run
 from .traces import Op, Sub, later, noted, said, write_set
 
 MS = 10**6
@@ -163,16 +164,16 @@ def test_the_fewest_clocks_are_found_among_many_ranks(tmp_path: Path) -> None:
     assert said(run) == ["note clock-offset: 0-1, 2-3, +3.000 ms, 2"]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("ms", [1, 2, 3, 5, 10, 20, -2])
 @pytest.mark.parametrize("first", [2, 4, 6])
 def test_a_real_run_has_the_same_accounts_on_clocks_that_differ(tmp_path: Path, ms: int, first: int) -> None:
     """The ranks from `first` on run on a host whose clock is ahead."""
-    source = shared_folder("corpus/rank_trace") / "wd8_tp2_pp4"
-    for path in sorted(source.iterdir()):
+    for path in sorted(folder_of("wd8_tp2_pp4").iterdir()):
         found = re.search(r"rank(\d+)_", path.name)
         assert found is not None
         (tmp_path / path.name).write_text(later(path.read_text(), ms if int(found[1]) >= first else 0))
-    plain, run = (open_directory(str(folder)) for folder in (source, tmp_path))
+    plain, run = real_run("wd8_tp2_pp4", "20240923205004"), open_directory(str(tmp_path))
     assert noted(plain) == []
     assert noted(run) == ["clock-offset"]
     one, other = RecordedRun(plain), RecordedRun(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from random import Random
 
 import pytest
@@ -30,6 +31,7 @@ _FACTORS = st.sampled_from([0.0, 0.001, 0.3, 0.9, 1.0, 1.1, 2.0])
 _PAIRS = st.tuples(_FACTORS, _FACTORS).map(sorted)
 
 
+@cache
 def real_apart(name: str, stamp: str) -> MeasuredRun:
     """A real run whose ranks were profiled one after another, as far as its files tell."""
     found = re.match(r"wd(\d+)_tp(\d+)_pp(\d+)", name)

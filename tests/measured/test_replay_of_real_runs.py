@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ def folder_of(name: str) -> Path:
     return shared_folder("corpus/rank_trace") / name
 
 
+@cache
 def opened(name: str, stamp: str) -> MeasuredRun:
+    """A real run, which is read once: nothing changes it."""
     run = open_input(str(folder_of(name)), OpeningOptions(stamp))
     assert isinstance(run, MeasuredRun)
     return run

@@ -50,11 +50,16 @@ def whole_page(folders: pytest.TempPathFactory) -> str:
     return path.read_text("utf-8")
 
 
-def data_of(page: str) -> dict[str, Any]:
-    """What the script of a page unpacks, with times summed up."""
+def packed_of(page: str) -> str:
+    """The data of a page as they stand in it."""
     packed = re.search(r'id="data">([A-Za-z0-9+/=]+)<', page)
     assert packed is not None
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed[1])))
+    return packed[1]
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """What the script of a page unpacks, with times summed up."""
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed_of(page))))
     for run in found["runs"]:
         for track in run["tracks"]:
             for lane in (track["lane"], *track["streams"]):

@@ -11,7 +11,7 @@ from simcore.sweeping.html_page import sweep_document
 from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.pareto_front import ParetoFront, Rule
 from simcore.sweeping.results_file import ResultsReader
-from tests.command_line.running import wltui
+from tests.command_line.running import wltui_here
 from tests.page.opened import tables_of, text_of
 
 _SWEEP = (
@@ -24,14 +24,14 @@ _SWEEP = (
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of results, made by the command."""
     path = tmp_path_factory.mktemp("sweep") / "results.jsonl"
-    done = wltui(*_SWEEP, "-o", str(path))
+    done = wltui_here(*_SWEEP, "-o", str(path))
     assert done.returncode == 0, done.stderr
     return path
 
 
 def test_the_page_has_the_front_and_every_point_that_fits(results: Path, tmp_path: Path) -> None:
     out = tmp_path / "sweep.html"
-    done = wltui("export", str(results), "--format", "html", "-o", str(out))
+    done = wltui_here("export", str(results), "--format", "html", "-o", str(out))
     assert (done.returncode, done.stderr) == (0, "")
     page = out.read_text(encoding="utf-8")
     points = ResultsReader(str(results)).read_new()
@@ -60,7 +60,7 @@ def test_a_sweep_of_which_nothing_fits_says_why() -> None:
 
 def test_other_formats_refuse_a_sweep(results: Path, tmp_path: Path) -> None:
     out = tmp_path / "sweep.csv"
-    done = wltui("export", str(results), "--format", "csv", "-o", str(out))
+    done = wltui_here("export", str(results), "--format", "csv", "-o", str(out))
     assert done.returncode == 2
     assert re.search("found results of a sweep: --format html makes a page of them", done.stderr)
     assert not out.exists()

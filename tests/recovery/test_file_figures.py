@@ -1,6 +1,7 @@
 """Memory and throughput of a file whose model is recovered: as for a model, once a GPU is given."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from simcore.parameters import Parameters
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload.opening import open_workload
-from tests.command_line.running import ROOT, SEED_002
+from tests.command_line.running import ROOT, SEED_002, wltui_here
 from tests.model.test_aicb import HERE, index
 from tests.says import said
 from tui.cli import main
@@ -19,14 +20,17 @@ from tui.cli import main
 SEED_001 = str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt")
 
 
-def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert main(["report", *words, "--json"]) == 0
-    values: dict[str, Any] = json.loads(capsys.readouterr().out)
+@cache
+def report(*words: str) -> dict[str, Any]:
+    """The JSON of a report, which no test changes."""
+    done = wltui_here("report", *words, "--json")
+    assert done.returncode == 0
+    values: dict[str, Any] = json.loads(done.stdout)
     return values
 
 
-def test_a_recovered_file_on_a_gpu_has_what_a_model_has(capsys: pytest.CaptureFixture[str]) -> None:
-    values = report(capsys, SEED_002, "--gpu", "a100-80")
+def test_a_recovered_file_on_a_gpu_has_what_a_model_has() -> None:
+    values = report(SEED_002, "--gpu", "a100-80")
     assert values["model"]["name"] == "Llama 405B"
     found = values["throughput"]
     # 128 sequences of 4096 tokens a step.
@@ -34,16 +38,16 @@ def test_a_recovered_file_on_a_gpu_has_what_a_model_has(capsys: pytest.CaptureFi
     assert found["mfu"] == pytest.approx(found["model_tflops_per_gpu"] / 312)
     assert [one["stage"] for one in values["memory"]] == list(range(16))
     assert {one["limit"] for one in values["memory"]} == {84_987_740_160}
-    plain = report(capsys, SEED_002)
+    plain = report(SEED_002)
     assert plain["step_time_ns"] == values["step_time_ns"]
     assert "throughput" not in plain
     assert "gpu" not in plain["parameters"]
 
 
-def test_states_are_about_what_the_gradients_of_the_file_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_are_about_what_the_gradients_of_the_file_say() -> None:
     # A stage in the middle has no embedding, AICB counts one and a half on each.
-    values = report(capsys, SEED_002, "--gpu", "a100-80")
-    of_rows = report(capsys, SEED_002)["memory"][8]
+    values = report(SEED_002, "--gpu", "a100-80")
+    of_rows = report(SEED_002)["memory"][8]
     middle = values["memory"][8]
     assert middle["gradients"] < of_rows["gradients"] < 1.2 * middle["gradients"]
 
@@ -68,15 +72,15 @@ def test_the_timeline_has_the_lane_of_memory() -> None:
     assert make_memory_lane(None, results.simulation, 0) is None
 
 
-def test_rescaled_it_is_that_of_the_other_layout(capsys: pytest.CaptureFixture[str]) -> None:
-    values = report(capsys, SEED_002, "--gpu", "a100-80", "--tp", "4", "--rescale", "on")
-    here = report(capsys, SEED_002, "--gpu", "a100-80")
+def test_rescaled_it_is_that_of_the_other_layout() -> None:
+    values = report(SEED_002, "--gpu", "a100-80", "--tp", "4", "--rescale", "on")
+    here = report(SEED_002, "--gpu", "a100-80")
     assert values["memory"][0]["weights"] > 1.9 * here["memory"][0]["weights"]
     assert len(values["memory"]) == 16
 
 
-def test_without_its_layout_or_cells_it_has_what_the_rows_say(capsys: pytest.CaptureFixture[str]) -> None:
-    other = report(capsys, SEED_002, "--gpu", "a100-80", "--tp", "4")
+def test_without_its_layout_or_cells_it_has_what_the_rows_say() -> None:
+    other = report(SEED_002, "--gpu", "a100-80", "--tp", "4")
     assert "throughput" not in other
     plain = str(HERE / index(HERE)[0]["file"])
     simulation = simulate(open_workload(plain), Parameters(gpu="h100"))

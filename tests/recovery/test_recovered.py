@@ -149,6 +149,10 @@ def test_of_every_other_public_file_the_first_row_that_does_not_fit_is_named() -
 @given(arguments())
 @settings(max_examples=100, deadline=None, phases=NO_SHRINKING)
 def test_what_is_recovered_makes_the_file(o: dict[str, Any]) -> None:
+    if o["moe"] and o["ep"] == 1:
+        # No row says how many experts there are: with latent attention it takes a second to find them. Of
+        # the presets one is that.
+        o["deepseek"] = False
     try:
         text = text_of(command_of(o))
     except UsageError:
@@ -179,8 +183,6 @@ def test_a_row_changed_is_the_one_that_is_named(seed: int, o: dict[str, Any]) ->
         text = text_of(command_of(o))
     except UsageError:
         assume(False)
-    before = of_text(text)
-    assume(before.exact)
     lines = text.split("\n")
     place = rng.randrange(2, len(lines) - 1)
     cells = lines[place].split("\t")
@@ -190,10 +192,9 @@ def test_a_row_changed_is_the_one_that_is_named(seed: int, o: dict[str, Any]) ->
     assume("\t".join(cells) != lines[place])
     lines[place] = "\t".join(cells)
     after = of_text("\n".join(lines))
-    assert not after.exact
-    assert after.difference is not None
-    if after.config is not None:
-        assert after.difference.line == place + 1
+    is_named = after.difference is not None and (after.config is None or after.difference.line == place + 1)
+    # What is recovered of the file itself, as dear as that of the changed one, is asked only where it counts.
+    assert (is_named and not after.exact) or not of_text(text).exact, (text, place, after)
 
 
 # -- the command -------------------------------------------------------------------------

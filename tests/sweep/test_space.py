@@ -108,7 +108,7 @@ def test_points_that_differ_in_prices_alone_are_behind_one_another_with_their_nu
         (Parameters(tp=2), ["tp=1,2"], "--tp has a value of its own"),
         (Parameters(), ["tp=1", "tp=2"], "given twice"),
         (Parameters(world=8), ["dp=1,2"], "world = tp x cp x pp x dp"),
-        (Parameters(), ["tp=1..9000", "pp=1..9000"], "at most 2000000"),
+        (Parameters(), ["tp=1..1500", "pp=1..1500"], "at most 2000000"),
     ],
 )
 def test_a_space_that_cannot_be(fixed: Parameters, axes: list[str], said: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from textual.pilot import Pilot
 
@@ -81,7 +81,7 @@ async def draft_run(pilot: Pilot[None]) -> None:
 
 
 async def frames_after(
-    app: WltuiApp, sizes: Sequence[tuple[int, int]], keys: Sequence[str], *, before: bool = False
+    app: WltuiApp, sizes: list[tuple[int, int]], keys: tuple[str, ...], *, before: bool = False
 ) -> dict[str, str]:
     """The screen after some keys, on a terminal of the first size and as it gets each of the others; blanks
     at the ends of rows left out.

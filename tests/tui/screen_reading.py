@@ -78,3 +78,25 @@ async def draft_run(pilot: Pilot[None]) -> None:
     app = pilot.app
     assert isinstance(app, WltuiApp)
     await wait_until(pilot, lambda: not app.session.running)
+
+
+async def frames_after(
+    app: WltuiApp, sizes: list[tuple[int, int]], keys: tuple[str, ...], *, before: bool = False
+) -> dict[str, str]:
+    """The screen after some keys, on a terminal of the first size and as it gets each of the others; blanks
+    at the ends of rows left out.
+
+    before: whether the keys wait for what is looked for behind the picture.
+    """
+    frames = {}
+    async with app.run_test(size=sizes[0]) as pilot:
+        if before:
+            await run_over(pilot)
+        await press(pilot, *keys)
+        for columns, rows in sizes:
+            await resize(pilot, columns, rows)
+            await run_over(pilot)
+            shown = screen_rows(app)
+            assert [len(row) for row in shown] == [columns] * rows
+            frames[f"{columns}x{rows}"] = "\n".join(row.rstrip() for row in shown)
+    return frames

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.parameters import Parameters
 from simcore.runs.measured import RecordedRun, run_recording
 from simcore.runs.simulated import SimulatedRun
-from simcore.simulation import simulate
 from simcore.trace.findings import WhatIf
 from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import drawn_summary, four_stages, seed
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.made_runs import drawn_summary, four_stages, run, seed
+from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text
 from tui.change_words import describe_change
 from tui.panels import MATTERS, WHAT_IF, lists_and_meaning, meaning_rows, two_lists
 from tui.panels_view import PanelsView
 
 LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
+
+
+@cache
+def one_stage() -> SimulatedRun:
+    """Seed 000."""
+    return run(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"))
 
 
 def rows_of(changes: int, things: int, meaning: str = "") -> list[WhatIf]:
@@ -95,10 +100,8 @@ def test_what_a_change_does_has_further_rows_and_loses_whole_clauses_alone() -> 
     assert (meaning_rows(rows_of(1, 1), 40), meaning_rows(None, 40)) == (0, 0)
 
 
-@pytest.mark.parametrize("size", [(120, 36), (200, 50)])
-async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(make_app: MakeApp) -> None:
+    size, large = (120, 36), (200, 50)
     app = make_app(four_stages(stage_layout="uniform"), first=None)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "4", "tab")
@@ -109,33 +112,34 @@ async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(
             here += 1
             assert here < 20
         assert LAYOUT in screen_text(app)
+        await resize(pilot, *large)
+        assert LAYOUT in screen_text(app)
     # One stage has no layout to choose.
-    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    app = make_app(alone, first=None)
+    app = make_app(one_stage(), first=None)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "4", "tab")
         await run_over(pilot)
         assert "stage layout" not in screen_text(app)
+        await resize(pilot, *large)
+        assert "stage layout" not in screen_text(app)
 
 
 def test_the_lists_are_apart_on_the_summary_of_a_tall_screen() -> None:
-    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    rows = drawn_summary(alone, 160, 42).split("\n")
+    rows = drawn_summary(one_stage(), 160, 42).split("\n")
     heading = next(index for index, row in enumerate(rows) if MATTERS in row)
     # The best of two that differ in their overlap alone.
     assert "overlap-grad-reduce under 1f1b" in rows[heading - 1]
     assert "10 % less time" in rows[heading + 1]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_no_change_is_cut_on_screen_4_where_its_figures_leave_room(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_no_change_is_cut_on_screen_4_where_its_figures_leave_room(make_app: MakeApp) -> None:
     app = make_app(four_stages(), first=None)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "4", "tab")
-        await run_over(pilot)
-        assert "interleaved, virtual-stages 8, overlap-grad-reduce" in screen_text(app)
+        for size in ((80, 24), (120, 36)):
+            await resize(pilot, *size)
+            await run_over(pilot)
+            assert "interleaved, virtual-stages 8, overlap-grad-reduce" in screen_text(app)
 
 
 async def test_a_small_screen_has_the_layout_on_top_and_after_a_change_what_runs(make_app: MakeApp) -> None:
@@ -178,15 +182,15 @@ def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
 
 async def test_what_the_command_line_gave_is_counted_and_has_a_field(make_app: MakeApp) -> None:
     slow = run_recording(run_of(SLOW_RANK, 2), Parameters(slow_host=("1=2",)))
-    for run, counted in ((slow, "0 changed, 1 given"), (RecordedRun(run_of(SLOW_RANK, 2)), "0 changed")):
-        app = make_app(run, first=None)
+    for opened, counted in ((slow, "0 changed, 1 given"), (RecordedRun(run_of(SLOW_RANK, 2)), "0 changed")):
+        app = make_app(opened, first=None)
         async with app.run_test(size=(200, 50)) as pilot:
             await press(pilot, "5")
             await run_over(pilot)
             text = screen_text(app)
             assert f"─ {counted} ─" in text
             field = next(row for row in screen_rows(app) if "rank 1 host gaps" in row)
-            assert field.split("││")[0].split()[-1].rstrip("│") == ("given" if run is slow else "measured")
+            assert field.split("││")[0].split()[-1].rstrip("│") == ("given" if opened is slow else "measured")
 
 
 async def test_rows_that_the_effect_leaves_free_have_the_advice_that_is_there(make_app: MakeApp) -> None:
@@ -211,15 +215,13 @@ async def test_rows_that_the_effect_leaves_free_have_the_advice_that_is_there(ma
         assert app.what_ifs.result_of(app.session.current) is None
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screens(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screens(make_app: MakeApp) -> None:
     """Planted: one row, cut."""
-    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    alone, sizes = one_stage(), [(80, 24), (120, 40), (200, 50)]
     app = make_app(alone, first=None)
-    async with app.run_test(size=size) as pilot:
-        for screen in "14":
+    async with app.run_test(size=sizes[0]) as pilot:
+        for size, screen in itertools.product(sizes, "14"):
+            await resize(pilot, *size)
             await press(pilot, screen)
             await run_over(pilot)
             # The boxes of a large screen stand beside each other.
@@ -233,9 +235,11 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
             assert reasons.startswith("1f1b ")
             assert reasons in said
     app = make_app(four_stages(), first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        assert " ".join(reasons.split()[1:5]) not in screen_text(app)
+    async with app.run_test(size=sizes[0]) as pilot:
+        for size in sizes:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            assert " ".join(reasons.split()[1:5]) not in screen_text(app)
 
 
 async def test_who_goes_back_finds_the_row_that_was_tried(make_app: MakeApp) -> None:

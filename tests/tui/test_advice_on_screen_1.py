@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -22,8 +23,8 @@ from simcore.workload.formats.simai_text import read
 from tests.measured.test_replay_by_hand import op, run_of
 from tests.says import figures
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import drawn_summary, seed
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.made_runs import drawn_summary, run, seed
+from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.change_words import flags_in
 from tui.frame import BLOCKS, text_of
@@ -35,6 +36,13 @@ from tui.summary.panels import assumption_title, fullest_stage_text, needs_and_k
 from tui.tour import TRY_FIRST
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
+SIZES = [(80, 24), (120, 40), (200, 50)]
+
+
+@cache
+def mistakes(**parameters: object) -> SimulatedRun:
+    """The file that contradicts itself."""
+    return run(open_workload(MISTAKES), **parameters)
 
 
 def knob(ns: int, alike_ns: int | None = None) -> WhatIf:
@@ -50,31 +58,29 @@ def test_more_micro_batches_have_a_row_where_no_other_change_gains_as_much() -> 
         assert with_most_a_microbatch(other) == other
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
-    workload = open_workload(MISTAKES)
+async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(make_app: MakeApp) -> None:
     # Of a file that does not tell how many micro-batches it has, once it is fixed.
     fixed = ("83-93",)
-    app = make_app(SimulatedRun(simulate(workload, Parameters(without_lines=fixed))), first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        text = screen_text(app)
-        again = simulate(workload, Parameters(without_lines=fixed, microbatches=2)).step_time_ns
-        half, whole = duration(round(again / 2)), duration(again)
-        assert re.search(rf"batch\b.* \((microbatches 2|2 mb), {whole}\): same work in", text)
-        share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
-        assert re.search(rf"same work in +{half} +{share:.1f}%", text)
-        assert "/mb" not in text
-        # Screen 6 cut it to `-27.1%...` at 80 columns.
-        await press(pilot, "6")
-        await run_over(pilot)
-        assert re.search(rf"same work in +{half} +{share:.1f}%", screen_text(app))
-        await press(pilot, "1")
-        # The first is that of `t`, and says for how many micro-batches it is made.
-        first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
-        assert "here 1)" in first or "(full gain: 4+ mb" in first
+    app = make_app(mistakes(without_lines=fixed), first=None)
+    again = mistakes(without_lines=fixed, microbatches=2).step_time_ns
+    half, whole = duration(round(again / 2)), duration(again)
+    share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            text = screen_text(app)
+            assert re.search(rf"batch\b.* \((microbatches 2|2 mb), {whole}\): same work in", text)
+            assert re.search(rf"same work in +{half} +{share:.1f}%", text)
+            assert "/mb" not in text
+            # Screen 6 cut it to `-27.1%...` at 80 columns.
+            await press(pilot, "6")
+            await run_over(pilot)
+            assert re.search(rf"same work in +{half} +{share:.1f}%", screen_text(app))
+            await press(pilot, "1")
+            # The first is that of `t`, and says for how many micro-batches it is made.
+            first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
+            assert "here 1)" in first or "(full gain: 4+ mb" in first
     # On seed 002 another schedule gains more: a small screen has the best of these.
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -93,31 +99,31 @@ def test_flags_of_runs_beside_each_other_are_shortened_alike() -> None:
     assert flags_in(sides, 5) == ["1f1b, no grad-overlap", "interleaved, grad-overlap"]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(make_app: MakeApp) -> None:
     app = make_app(first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        title = next(row for row in screen_rows(app) if HELPS_MOST in row)
-        assert re.search(r"[ ~]60\.5 GB, as (now|1f1b)\b", title)
-        # Where the title has no room for it, the last row has the key.
-        assert "t tries it" in title or f"t {TRY_FIRST}" in screen_rows(app)[-1]
-        await press(pilot, "4", "tab", *["down"] * 8)
-        await run_over(pilot)
-        title = next(row for row in screen_rows(app) if "What if" in row)
-        marked = next(row for row in screen_rows(app) if ">v-half" in row)
-        assert "-15.1%" in marked
-        assert "44.5 GB, now 60.5" in title
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            title = next(row for row in screen_rows(app) if HELPS_MOST in row)
+            assert re.search(r"[ ~]60\.5 GB, as (now|1f1b)\b", title)
+            # Where the title has no room for it, the last row has the key.
+            assert "t tries it" in title or f"t {TRY_FIRST}" in screen_rows(app)[-1]
+            await press(pilot, "4", *(["tab", *["down"] * 8] if size == SIZES[0] else []))
+            await run_over(pilot)
+            title = next(row for row in screen_rows(app) if "What if" in row)
+            marked = next(row for row in screen_rows(app) if ">v-half" in row)
+            assert "-15.1%" in marked
+            assert "44.5 GB, now 60.5" in title
+            await press(pilot, "1")
     # Of a trace nobody knows.
-    app = make_app(
-        SimulatedRun(simulate(open_workload("fixtures/003_gpt2_large_op_table.txt"), Parameters()))
-    )
-    async with app.run_test(size=size) as pilot:
+    app = make_app(run(open_workload("fixtures/003_gpt2_large_op_table.txt")))
+    async with app.run_test(size=SIZES[0]) as pilot:
         await press(pilot, "1")
-        await run_over(pilot)
-        assert " needs " not in screen_text(app)
+        for size in SIZES:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            assert " needs " not in screen_text(app)
 
 
 def test_memory_without_activations_says_so() -> None:
@@ -132,7 +138,7 @@ def test_memory_without_activations_says_so() -> None:
 
 def test_few_stages_have_a_row_each_on_a_small_screen() -> None:
     """Two of the four shared one beside a row that stayed blank."""
-    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    results = mistakes()
     rows = drawn_summary(results, 80, 21).split("\n")
     head = next(number for number, row in enumerate(rows) if row.startswith(" stage ranks"))
     assert [row[5:13].split() for row in rows[head + 1 : head + 5]] == [
@@ -189,23 +195,24 @@ def test_of_changes_that_differ_in_their_overlap_alone_the_best_is_kept() -> Non
     assert drop_overlap_variants([]) == []
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
 async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says_where_all_are(
-    make_app: MakeApp, size: tuple[int, int]
+    make_app: MakeApp,
 ) -> None:
     """Three rows were one change with other overlap, and at 120 columns no word led to the other 26."""
     app = make_app(first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        text = screen_text(app)
-        assert sum("virtual-stages 8" in row or "virtual 8" in row for row in screen_rows(app)) == 1
-        assert "interleaved, virtual-stages 4" in text
-        title = next(row for row in screen_rows(app) if "What would help most" in row)
-        # Why it needs no more memory has that room on 80 columns.
-        assert re.search("4 (has )?all", title) or " 4 all changes " in screen_rows(app)[-1]
-        await press(pilot, "4", "tab")
-        assert "interleaved, virtual-stages 8, overlap-param-gather" in screen_text(app)
-        await press(pilot, "1")
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            text = screen_text(app)
+            assert sum("virtual-stages 8" in row or "virtual 8" in row for row in screen_rows(app)) == 1
+            assert "interleaved, virtual-stages 4" in text
+            title = next(row for row in screen_rows(app) if "What would help most" in row)
+            # Why it needs no more memory has that room on 80 columns.
+            assert re.search("4 (has )?all", title) or " 4 all changes " in screen_rows(app)[-1]
+            await press(pilot, "4", *(["tab"] if size == SIZES[0] else []))
+            assert "interleaved, virtual-stages 8, overlap-param-gather" in screen_text(app)
+            await press(pilot, "1")
         best = app.session.current.what_if()[0]
         # What `t` tries is what stands first, as long as the row says.
         await press(pilot, "t")
@@ -256,23 +263,21 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
 # -- what a change that was tried costs --------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(make_app: MakeApp) -> None:
     """zb-h2 on 4 stages keeps 7 of 8 micro-batches, 1f1b keeps 4."""
-    workload = open_workload(MISTAKES)
-    results = SimulatedRun(simulate(workload, Parameters(microbatches=8)))
+    results = mistakes(microbatches=8)
     app = make_app(results, first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        assert " held" not in screen_text(app)
-        assert "holds" not in screen_text(app)
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            assert " held" not in screen_text(app)
+            assert "holds" not in screen_text(app)
         await press(pilot, "t")
         await run_over(pilot)
         tried = app.session.current.parameters
         assert tried.schedule == "zb-h2"
-        again = SimulatedRun(simulate(workload, tried))
+        again = results.with_parameters(tried)
         more = max(stage.total for stage in again.model.file_memory) - max(
             stage.total for stage in results.model.file_memory
         )
@@ -284,7 +289,9 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
             f"+{byte_size(more)}: 7 micro-batches now held, 4 before",
             f"+{byte_size(more)}: 7 mb held, 4 before",
         )
-        assert any(words in screen_text(app) for words in forms)
+        for size in SIZES:
+            await resize(pilot, *size)
+            assert any(words in screen_text(app) for words in forms)
 
 
 def shown_changes(app: WltuiApp) -> list[str]:
@@ -295,7 +302,7 @@ def shown_changes(app: WltuiApp) -> list[str]:
 
 
 async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeApp) -> None:
-    app = make_app(SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    app = make_app(mistakes(), first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         before = shown_changes(app)
@@ -304,20 +311,20 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
         fix = ">fix: without-lines 83-93 (as the header asks)"
         assert any(row.startswith(fix) for row in screen_rows(app))
         assert shown_changes(app) == before
-    for size in ((80, 24), (100, 30), (120, 36), (200, 50)):
-        async with make_app(
-            SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None
-        ).run_test(size=size) as pilot:
+    app = make_app(mistakes(), first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (100, 30), (120, 36), (200, 50)):
+            await resize(pilot, *size)
             await run_over(pilot)
             # What the gains below a fix stand on, and what they assume.
-            text = " ".join(screen_text(pilot.app).split())
+            text = " ".join(screen_text(app).split())
             assert " ".join(_AS_IT_IS_TEXT.split()[:8]) in text
             assert "assumed: sent in pieces, compute and" in text
 
 
 def test_memory_stays_where_another_stage_holds_more() -> None:
     """In 80x24 the one has the title of the places, the other that of the advice."""
-    results = SimulatedRun(simulate(open_workload(MISTAKES), Parameters()))
+    results = mistakes()
     model = SummaryModel(results.with_parameters(Parameters(schedule="zb-h1")))
     model.opened_run = results
     model.set_what_if(model.results.what_if())
@@ -331,8 +338,7 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
 
 
 def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
-    workload = open_workload(MISTAKES)
-    results = SimulatedRun(simulate(workload, Parameters(microbatches=8)))
+    results = mistakes(microbatches=8)
     more = results.with_parameters(Parameters(microbatches=8, schedule="gpipe"))
     assert compare_memory(results, results) == []
     assert compare_memory(more, results) == []
@@ -384,25 +390,26 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     assert re.search(rf"(memory|on stage 0,) as before{more}", text)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(make_app: MakeApp) -> None:
     """A newcomer tried both to find which of them is right. Planted: the words for one fix alone."""
-    app = make_app(SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        for screen in "41":
-            await press(pilot, screen)
-            assert "ask its author" in screen_text(app)
-            # A newcomer asked why a row with a longer step would help most.
-            assert ("Fix the file" in screen_text(app)) == (screen == "1")
-            assert HELPS_MOST not in screen_text(app)
+    app = make_app(mistakes(), first=None)
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await resize(pilot, *size)
+            await run_over(pilot)
+            for screen in "41":
+                await press(pilot, screen)
+                assert "ask its author" in screen_text(app)
+                # A newcomer asked why a row with a longer step would help most.
+                assert ("Fix the file" in screen_text(app)) == (screen == "1")
+                assert HELPS_MOST not in screen_text(app)
         # With one of them made there is none to choose.
         await press(pilot, "t")
         await run_over(pilot)
-        assert "author" not in screen_text(app)
-        assert f"{HELPS_MOST}, % of step" in screen_text(app)
+        for size in SIZES:
+            await resize(pilot, *size)
+            assert "author" not in screen_text(app)
+            assert f"{HELPS_MOST}, % of step" in screen_text(app)
 
 
 def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:

@@ -147,9 +147,8 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
 # -- what is refused -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["F", "S"])
 async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
-    make_app: MakeApp, pair_folder: Path, key: str
+    make_app: MakeApp, pair_folder: Path
 ) -> None:
     make_app()
     workload, measured = open_input("made.txt"), open_input("traces")
@@ -165,8 +164,11 @@ async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
     ):
         async with app.run_test(size=(80, 24)) as pilot:
             assert "calibrate" not in screen_rows(app)[-1]
-            await press(pilot, key)
-            assert screen_rows(app)[-1].rstrip() == words
+            for key in ("F", "S"):
+                await press(pilot, "j")
+                assert screen_rows(app)[-1].rstrip() != words
+                await press(pilot, key)
+                assert screen_rows(app)[-1].rstrip() == words
 
 
 async def test_a_trace_that_was_opened_first_has_the_workload_beside_it_fitted(make_pair: MakePair) -> None:
@@ -382,12 +384,13 @@ async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(m
         assert screen_text(app) == before
 
 
-@pytest.mark.parametrize("words", ["calibrate", "fit the work"])
-async def test_the_palette_finds_it_from_another_screen(make_pair: MakePair, words: str) -> None:
+async def test_the_palette_finds_it_from_another_screen(make_pair: MakePair) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        keys = ["space" if char == " " else char for char in words]
-        await press(pilot, "3", "colon", *keys, "enter")
-        await run_over(pilot)
-        assert app.screen_name == "compare"
-        assert "Measured step   36.000 ms" in screen_text(app)
+        for words in ("calibrate", "fit the work"):
+            keys = ["space" if char == " " else char for char in words]
+            await press(pilot, "3", "colon", *keys, "enter")
+            await run_over(pilot)
+            assert app.screen_name == "compare"
+            assert "Measured step   36.000 ms" in screen_text(app)
+            await press(pilot, "escape")

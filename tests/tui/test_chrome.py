@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -47,6 +48,12 @@ def test_the_heading_is_two_lines_of_the_screens_width(
     assert [width_of(line) for line in lines] == [width, width]
 
 
+@cache
+def named(path: str, **parameters: object) -> SimulatedRun:
+    """Seed 002 under another name."""
+    return run(replace(seed_workload(), path=path), **parameters)
+
+
 @given(st.integers(24, 400))
 def test_the_step_time_is_on_the_screen_at_every_width(width: int) -> None:
     assert "step 14.774 s" in text_of(heading(session_of(seed()), "timeline", width))
@@ -64,8 +71,8 @@ def test_the_step_time_is_three_cells_behind_the_facts(width: int, changed: dict
 def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_called(
     width: int, path: str
 ) -> None:
-    opened = run(replace(seed_workload(), path=path))
-    now = run(replace(seed_workload(), path=path), compute_scale=2.0)
+    opened = named(path)
+    now = named(path, compute_scale=2.0)
     text = text_of(heading(session_of(opened, now), "parameters", width))
     assert "step 28.7" in text
     # Right of eight tabs in a hundred columns, or of what was changed in eighty, there is room for the share
@@ -100,7 +107,7 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
 
 @pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60], ids=PATHS[:3])
 def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
-    opened = run(replace(seed_workload(), path=path))
+    opened = named(path)
     for width, ranks, words in (
         (120, "1024 ranks = tp 8 x dp 8 x pp 16", "1f1b, 16 micro-batches"),
         (80, "1024: tp 8 dp 8 pp 16", "1f1b   16 mb"),
@@ -128,8 +135,8 @@ def test_ep_stands_behind_the_layout_whose_factor_it_is_not() -> None:
 
 
 def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
-    opened = run(replace(seed_workload(), path="c.txt"))
-    now = run(replace(seed_workload(), path="c.txt"), schedule="interleaved", virtual_stages=4)
+    opened = named("c.txt")
+    now = named("c.txt", schedule="interleaved", virtual_stages=4)
     row = line_text(heading(session_of(opened, now), "summary", 80)[0])
     assert " c.txt   interleaved x4   tp 8 dp 8 pp 16       step 9.723 s  -34.2 %   7 notes" in row
     wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
@@ -141,8 +148,8 @@ def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
     [(80, "tp8 dp8 pp16"), (100, "1024: tp 8 dp 8 pp 16"), (120, "1024 ranks = tp 8 x dp 8 x pp 16")],
 )
 def test_the_layout_stays_beside_what_a_change_made_of_the_schedule(width: int, layout: str) -> None:
-    opened = run(replace(seed_workload(), path="002_ec526f178b8c47e2.txt"))
-    now = run(opened.simulation.workload, schedule="interleaved", virtual_stages=8)
+    opened = named("002_ec526f178b8c47e2.txt")
+    now = named("002_ec526f178b8c47e2.txt", schedule="interleaved", virtual_stages=8)
     row = line_text(heading(session_of(opened, now), "summary", width)[0])
     assert f"   {layout}" in row
     assert "interleaved" in row

@@ -19,7 +19,7 @@ from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_untaken import folder_of
 from tests.says import said
 from tests.tui.conftest import MakeApp
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import BLOCKS, text_of
@@ -86,16 +86,15 @@ def run(folder: Path, asked: str) -> ExecutedRun:
     return ExecutedRun(replace(opened.executed, setup=setup))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("asked", ASKED)
 async def test_the_screen_of_execution_traces_is_drawn_as_before(
-    make_app: MakeApp, snapshot: SnapshotAssertion, tmp_path: Path,
-    asked: str, name: str, size: tuple[int, int],
-) -> None:  # fmt: skip
+    make_app: MakeApp, snapshot: SnapshotAssertion, tmp_path: Path, asked: str, name: str
+) -> None:
     make_app()
     app = WltuiApp(Session(run(tmp_path, asked)), first="timeline")
-    assert await frame_after(app, size, FRAMES[name]) == snapshot
+    for size, text in (await frames_after(app, SIZES, FRAMES[name])).items():
+        assert text == snapshot(name=size)
 
 
 async def test_execution_traces_in_ascii_are_drawn_as_before(

@@ -80,37 +80,43 @@ async def test_opening_the_open_screen_changes_nothing(make_app: MakeApp) -> Non
         assert screen_text(app) == before
 
 
-@pytest.mark.parametrize("screen", ["layers", "why", "parameters", "compare", "notes"])
-async def test_escape_leads_back_to_the_timeline(make_app: MakeApp, screen: str) -> None:
+async def test_escape_leads_back_to_the_timeline(make_app: MakeApp) -> None:
     app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
-        await open_screen(pilot, screen)
-        await press(pilot, "escape")
-        assert app.screen_name == "timeline"
-        assert "At the cursor" in screen_text(app)
+        for screen in ("layers", "why", "parameters", "compare", "notes"):
+            await open_screen(pilot, screen)
+            assert app.screen_name == screen
+            await press(pilot, "escape")
+            assert app.screen_name == "timeline"
+            assert "At the cursor" in screen_text(app)
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("screen", list(SCREENS))
-async def test_quit_ends_from_every_screen_with_status_0(make_app: MakeApp, screen: str, key: str) -> None:
+async def test_quit_ends_with_status_0(make_app: MakeApp, key: str) -> None:
     app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
-        await open_screen(pilot, screen)
         await press(pilot, key)
         assert not app.is_running or app._exit
     assert app.return_code == 0
 
 
-@pytest.mark.parametrize("key", ["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("opened_by", [("question_mark",), ("5", "enter")], ids=["help", "prompt"])
-async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
-    make_app: MakeApp, opened_by: tuple[str, ...], key: str
+async def test_every_screen_has_the_keys_that_quit_and_ctrl_q_and_ctrl_c_are_those_of_help_and_prompts_too(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = make_app(small())
+    ended: list[str] = []
+    places: dict[str, tuple[str, ...]] = {name: (KEY_OF[name],) for name in SCREENS}
+    places |= {"help": ("question_mark",), "prompt": ("5", "enter")}
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, *opened_by)
-        await press(pilot, key)
-        assert app._exit
+        monkeypatch.setattr(app, "exit", lambda *_, **__: ended.append(key))
+        for place, keys in places.items():
+            await press(pilot, *keys)
+            for key in ("q", "ctrl+q", "ctrl+c") if place in SCREENS else ("ctrl+q", "ctrl+c"):
+                await press(pilot, key)
+                assert ended == [key], (place, key)
+                ended.clear()
+            if place not in SCREENS:
+                await press(pilot, "escape")
 
 
 @pytest.mark.sampled(4)
@@ -150,16 +156,16 @@ async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
         assert screen_text(app) == before
 
 
-@pytest.mark.parametrize("key", ["escape", "question_mark", "q", "enter"])
-async def test_help_is_left_by_its_keys_and_the_program_goes_on(make_app: MakeApp, key: str) -> None:
+async def test_help_is_left_by_its_keys_and_the_program_goes_on(make_app: MakeApp) -> None:
     app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "question_mark")
-        assert isinstance(app.screen, HelpScreen)
-        said(screen_rows(app), "Keys", "timeline")
-        await press(pilot, key)
-        assert "At the cursor" in screen_text(app)
-        assert not app._exit
+        for key in ("escape", "question_mark", "q", "enter"):
+            await press(pilot, "question_mark")
+            assert isinstance(app.screen, HelpScreen)
+            said(screen_rows(app), "Keys", "timeline")
+            await press(pilot, key)
+            assert "At the cursor" in screen_text(app)
+            assert not app._exit
 
 
 Prepare = Callable[[WltuiApp], None]

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from simcore.runs.simulated import SimulatedRun
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
-from tests.tui.screen_reading import press, screen_rows
+from tests.tui.screen_reading import frames_after, press, screen_rows
 from tests.tui.test_text_frames import SIZES, frame_after, make_app_without_colour
 from tui.frame_view import styles
 from tui.timeline.view import TimelineView
@@ -40,13 +40,13 @@ FRAMES: dict[str, tuple[Callable[[], SimulatedRun], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
 @pytest.mark.parametrize("name", FRAMES)
 async def test_arranged_lanes_are_drawn_as_before(
-    make_app: MakeApp, snapshot: SnapshotAssertion, name: str, size: tuple[int, int]
+    make_app: MakeApp, snapshot: SnapshotAssertion, name: str
 ) -> None:
     results, keys = FRAMES[name]
-    assert await frame_after(make_app(results()), size, keys) == snapshot
+    for size, text in (await frames_after(make_app(results()), SIZES, keys)).items():
+        assert text == snapshot(name=size)
 
 
 @pytest.mark.parametrize("name", ["single ranks, one pinned", "weight gradients apart"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import small
 from tests.tui.pseudo_terminal import ROOT, SEED, wltui
 from tests.tui.screen_reading import press, screen_rows
 from tui.app import TRIES_ELSEWHERE
@@ -12,39 +11,42 @@ from tui.panel import Modal
 from tui.timeline.view import TimelineView
 
 
-@pytest.mark.parametrize("key", ["slash", "colon", "question_mark", "apostrophe", "backslash"])
-async def test_a_second_answer_takes_nothing_else_away(make_app: MakeApp, key: str) -> None:
-    app = make_app()
+async def test_a_second_answer_takes_nothing_else_away(make_app: MakeApp) -> None:
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, key)
-        modal = app.screen
-        assert isinstance(modal, Modal)
-        modal.dismiss(None)
-        modal.dismiss(None)
-        await press(pilot, "j")
-        assert screen_rows(app)[7].startswith(">+ stage  1")
+        for key in ("slash", "colon", "question_mark", "apostrophe", "backslash"):
+            await press(pilot, key)
+            modal = app.screen
+            assert isinstance(modal, Modal)
+            modal.dismiss(None)
+            modal.dismiss(None)
+            await press(pilot, "j")
+            assert screen_rows(app)[7].startswith(">+ stage  1")
+            await press(pilot, "k")
+            assert screen_rows(app)[6].startswith(">+ stage  0")
 
 
-@pytest.mark.parametrize("key", ["question_mark", "R", "apostrophe"])
-async def test_the_keys_of_the_screens_lead_out_of_a_panel(make_app: MakeApp, key: str) -> None:
-    app = make_app()
+async def test_the_keys_of_the_screens_lead_out_of_a_panel(make_app: MakeApp) -> None:
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, key, "4")
-        assert len(app.screen_stack) == 1
-        assert app.screen_name == "why"
-        await press(pilot, "question_mark", "exclamation_mark")
-        assert app.screen_name == "notes"
+        for key in ("question_mark", "R", "apostrophe"):
+            await press(pilot, key, "4")
+            assert len(app.screen_stack) == 1
+            assert app.screen_name == "why"
+            await press(pilot, "question_mark", "exclamation_mark")
+            assert app.screen_name == "notes"
+            await press(pilot, "2")
 
 
 async def test_a_key_to_the_open_screen_closes_the_panel(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "question_mark", "2", "j")
         assert screen_rows(app)[7].startswith(">+ stage  1")
 
 
 async def test_t_on_a_screen_without_changes_says_where_they_are(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         for key in ("2", "3", "5", "exclamation_mark"):
             await press(pilot, key, "t")
@@ -52,7 +54,7 @@ async def test_t_on_a_screen_without_changes_says_where_they_are(make_app: MakeA
 
 
 async def test_the_details_are_those_of_the_place_that_their_title_names(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "enter")
         opened = screen_rows(app)

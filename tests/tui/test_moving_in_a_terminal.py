@@ -9,18 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.says import said
-from tests.tui.pseudo_terminal import SEED, Terminal, wltui
+from tests.tui.pseudo_terminal import SEED, TABLE, Terminal, wltui
 
 LEFT, ABOVE = 24, 6
-
-
-@pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    """wltui on seed 002 at 120x36."""
-    with wltui(SEED) as found:
-        found.wait_for("q quit")
-        found.settle(0.3)
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +19,31 @@ def shared() -> Iterator[Terminal]:
     """One for all tests that leave it as they found it, but for its cursor where clicks move that."""
     with wltui(SEED) as found:
         found.wait_for("q quit")
-        found.settle(0.3)
+        found.settle()
         yield found
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    """One for a test that searches or sets marks."""
+    with wltui(SEED) as found:
+        found.wait_for("q quit")
+        found.settle()
+        yield found
+
+
+@pytest.fixture
+def unmoved(shared: Terminal) -> Terminal:
+    """The same one as it was at first for the mouse: no range, all lanes folded, the cursor in the middle."""
+    shared.press("\x1b")
+    # For 0.1 s it may be the beginning of another key.
+    shared.settle(0.2)
+    shared.press("Z0g")
+    shared.wait_for(lambda: ">+ stage  0" in shared.text and " view 0.000 000 000 s .. 14.774" in shared.text)
+    shared.settle(0.05)
+    shared.press_each((click(LEFT + 48, ABOVE), "At the cursor, 7.464 "))
+    shared.settle(0.2)
+    return shared
 
 
 def mouse(button: int, column: int, row: int, ending: str = "M") -> str:
@@ -64,7 +78,7 @@ def test_a_search_jumps_while_one_types_and_escape_goes_back(shared: Terminal) -
     shared.press("37 bub")
     shared.wait_for("match 1 of 16: rank 37 3.063 753 958 s")
     shared.wait_for("for rank 101 = stage 1, dp 4, tp 5")
-    shared.settle(0.3)
+    shared.settle(0.2)
     shared.press("\x1b")
     shared.wait_for(lambda: shared.lines[:30] == before)
 
@@ -83,16 +97,16 @@ def test_keys_that_edit_keep_their_place_in_a_burst(
 ) -> None:
     shared.press("/")
     shared.wait_for(lambda: shared.lines[-1].startswith(" / "))
-    shared.settle(0.3)
+    shared.settle(0.2)
     if first:
         shared.press_each((first, f" / {first} "))
-        shared.settle(0.3)
+        shared.settle(0.2)
     shared.press(burst)
     shared.wait_for(lambda: shared.lines[-1].startswith(f" / {wanted} "))
-    shared.settle(0.3)
+    shared.settle(0.2)
     shared.press("\x1b")
     shared.wait_for(lambda: not shared.lines[-1].startswith(" / "))
-    shared.settle(0.3)
+    shared.settle(0.2)
 
 
 def test_enter_stays_and_n_goes_on(terminal: Terminal) -> None:
@@ -132,11 +146,11 @@ def test_the_four_questions_take_seconds(terminal: Terminal) -> None:
 def test_a_range_and_a_filter_are_left_one_after_the_other(shared: Terminal) -> None:
     shared.press_each(("\\", " filter "), ("bubble\r", "filter bubble: 16 of 2537 spans here"))
     shared.press_each(("V", "Range "))
-    shared.settle(0.3)
+    shared.settle(0.2)
     shared.press("\x1b")
     shared.wait_for(lambda: "── Range " not in shared.text)
     assert "filter bubble" in shared.text
-    shared.settle(0.3)
+    shared.settle(0.2)
     shared.press("\x1b")
     shared.wait_for(lambda: "filter bubble" not in shared.text)
 
@@ -147,7 +161,7 @@ def test_marks_are_listed_jumped_to_and_removed(terminal: Terminal) -> None:
     terminal.press_each(("a", ">+ stage  0"), ("'", "a letter or Enter"), ("\x1b[A", "> a  "))
     terminal.press("\x1b[3~")
     terminal.wait_for(lambda: " a  7.387" not in terminal.text)
-    terminal.settle(0.3)
+    terminal.settle(0.2)
     terminal.press("\x1b")
     terminal.wait_for(" mark b ")
 
@@ -169,61 +183,65 @@ def test_a_click_moves_the_cursor_to_lane_and_time(shared: Terminal) -> None:
     shared.wait_for("At the cursor, 0.076 ")
 
 
-def test_a_click_on_the_sign_of_a_lane_unfolds_it(terminal: Terminal) -> None:
-    terminal.press(click(1, ABOVE + 2))
-    terminal.wait_for(">- stage  2")
-    terminal.press(click(8, ABOVE + 9))
-    terminal.wait_for(">+ stage  5")
+def test_a_click_on_the_sign_of_a_lane_unfolds_it(unmoved: Terminal) -> None:
+    unmoved.press(click(1, ABOVE + 2))
+    unmoved.wait_for(">- stage  2")
+    unmoved.press(click(8, ABOVE + 9))
+    unmoved.wait_for(">+ stage  5")
 
 
-def test_the_wheel_zooms_at_the_pointer_and_scrolls_the_names() -> None:
-    with wltui(SEED, columns=80, rows=24) as terminal:
-        terminal.wait_for("q quit")
-        terminal.settle(0.3)
-        terminal.press(mouse(65, 3, 8))
-        terminal.wait_for(lambda: terminal.lines[5].startswith(">+  2 "))
-        terminal.press(mouse(64, 3, 8))
-        terminal.wait_for(lambda: terminal.lines[5].startswith(" +  0 "))
-        terminal.press(mouse(64, 3, 8))
-        terminal.wait_for(lambda: terminal.lines[5][:6] == " +  0 ")
-        terminal.press(mouse(64, 14, 8) * 3)
-        terminal.wait_for(lambda: re.search(r"│ +0\.2 s +0\.4 .* 1\.8 ", terminal.text) is not None)
+def test_the_wheel_zooms_at_the_pointer_and_scrolls_the_names(unmoved: Terminal) -> None:
+    unmoved.resize(80, 24)
+    try:
+        unmoved.wait_for(lambda: unmoved.lines[5].startswith(">+  0 "))
+        unmoved.settle(0.2)
+        unmoved.press(mouse(65, 3, 8))
+        unmoved.wait_for(lambda: unmoved.lines[5].startswith(">+  2 "))
+        unmoved.press(mouse(64, 3, 8))
+        unmoved.wait_for(lambda: unmoved.lines[5].startswith(" +  0 "))
+        unmoved.press(mouse(64, 3, 8))
+        unmoved.wait_for(lambda: unmoved.lines[5][:6] == " +  0 ")
+        unmoved.press(mouse(64, 14, 8) * 3)
+        unmoved.wait_for(lambda: re.search(r"│ +0\.2 s +0\.4 .* 1\.8 ", unmoved.text) is not None)
+    finally:
+        unmoved.resize(120, 36)
+        unmoved.wait_for("Enter details")
 
 
-def test_the_wheel_zooms_in_and_out_again_and_sideways_it_pans(terminal: Terminal) -> None:
-    before = view(terminal)
-    terminal.press(mouse(64, LEFT + 90, ABOVE + 3))
-    terminal.wait_for(lambda: view(terminal) != before)
-    zoomed = view(terminal)
+def test_the_wheel_zooms_in_and_out_again_and_sideways_it_pans(unmoved: Terminal) -> None:
+    before = view(unmoved)
+    unmoved.press(mouse(64, LEFT + 90, ABOVE + 3))
+    unmoved.wait_for(lambda: view(unmoved) != before)
+    zoomed = view(unmoved)
     assert re.search(r" view [67]\.", zoomed)
     for turn in (mouse(65 + 4, LEFT, ABOVE), mouse(65 + 16, LEFT, ABOVE), mouse(67, LEFT, ABOVE)):
-        terminal.press(mouse(64 + 4, LEFT, ABOVE) * 9)
-        terminal.wait_for(" view 0.000 000 000 s")
-        terminal.press(turn)
-        terminal.wait_for(" view 0.923 382 806 s")
-    terminal.press(mouse(65, LEFT + 5, ABOVE) * 3)
-    terminal.wait_for(lambda: view(terminal) == before)
+        unmoved.press(mouse(64 + 4, LEFT, ABOVE) * 9)
+        unmoved.wait_for(" view 0.000 000 000 s")
+        unmoved.press(turn)
+        unmoved.wait_for(" view 0.923 382 806 s")
+    unmoved.press(mouse(65, LEFT + 5, ABOVE) * 3)
+    unmoved.wait_for(lambda: view(unmoved) == before)
 
 
-def test_dragging_marks_out_a_range_as_it_goes(terminal: Terminal) -> None:
-    terminal.press(mouse(0, LEFT + 20, ABOVE + 5) + mouse(32, LEFT + 25, ABOVE + 5))
-    terminal.wait_for("── Range ")
-    title = terminal.line_with("── Range ")
-    terminal.press(mouse(32, LEFT + 40, ABOVE + 6))
-    terminal.wait_for(lambda: terminal.line_with("── Range ") != title)
-    title = terminal.line_with("── Range ")
-    terminal.press(mouse(0, LEFT + 40, ABOVE + 6, "m"))
-    terminal.settle()
-    assert terminal.line_with("── Range ") == title
-    assert terminal.lines[5].count("━") == 20
-    terminal.press(drag(LEFT + 50, LEFT + 10, ABOVE + 1))
-    terminal.wait_for(lambda: terminal.lines[5].count("━") == 40)
+def test_dragging_marks_out_a_range_as_it_goes(unmoved: Terminal) -> None:
+    unmoved.press(mouse(0, LEFT + 20, ABOVE + 5) + mouse(32, LEFT + 25, ABOVE + 5))
+    unmoved.wait_for("── Range ")
+    title = unmoved.line_with("── Range ")
+    unmoved.press(mouse(32, LEFT + 40, ABOVE + 6))
+    unmoved.wait_for(lambda: unmoved.line_with("── Range ") != title)
+    title = unmoved.line_with("── Range ")
+    unmoved.press(mouse(0, LEFT + 40, ABOVE + 6, "m"))
+    unmoved.settle()
+    assert unmoved.line_with("── Range ") == title
+    assert unmoved.lines[5].count("━") == 20
+    unmoved.press(drag(LEFT + 50, LEFT + 10, ABOVE + 1))
+    unmoved.wait_for(lambda: unmoved.lines[5].count("━") == 40)
 
 
-def test_a_double_click_fits_the_span(terminal: Terminal) -> None:
-    terminal.press(click(LEFT + 30, ABOVE) + click(LEFT + 30, ABOVE))
-    terminal.wait_for(lambda: " view 2.5" in terminal.text)
-    said(terminal.lines, "bubble", "gradient", "stage 1")
+def test_a_double_click_fits_the_span(unmoved: Terminal) -> None:
+    unmoved.press(click(LEFT + 30, ABOVE) + click(LEFT + 30, ABOVE))
+    unmoved.wait_for(lambda: " view 2.5" in unmoved.text)
+    said(unmoved.lines, "bubble", "gradient", "stage 1")
 
 
 def test_a_click_on_a_tab_opens_its_screen(shared: Terminal) -> None:
@@ -237,42 +255,44 @@ def test_a_click_on_a_tab_opens_its_screen(shared: Terminal) -> None:
     assert "[2 Timeline]" in shared.text
 
 
-def test_the_minimap_moves_the_view(terminal: Terminal) -> None:
-    terminal.press("www")
-    terminal.wait_for(lambda: " view 6." in terminal.text)
-    terminal.press(click(LEFT + 10, 2))
-    terminal.wait_for(lambda: " view 0." in terminal.text)
-    terminal.press(drag(LEFT + 10, LEFT + 90, 3))
-    terminal.wait_for(lambda: " view 12." in terminal.text)
+def test_the_minimap_moves_the_view(unmoved: Terminal) -> None:
+    unmoved.press("www")
+    unmoved.wait_for(lambda: " view 6." in unmoved.text)
+    unmoved.press(click(LEFT + 10, 2))
+    unmoved.wait_for(lambda: " view 0." in unmoved.text)
+    unmoved.press(drag(LEFT + 10, LEFT + 90, 3))
+    unmoved.wait_for(lambda: " view 12." in unmoved.text)
 
 
 # -- bytes -----------------------------------------------------------------------------
 
 
-def test_motion_is_asked_for_only_while_a_button_is_held(terminal: Terminal) -> None:
-    asked = bytes(terminal.raw)
-    assert b"\x1b[?1002h" in asked
-    assert b"\x1b[?1003h" not in asked
-    assert b"\x1b[?1016h" not in asked
-    terminal.press("q")
-    assert terminal.wait_for_end() == 0
-    for mode in (b"1000", b"1002", b"1006"):
-        assert terminal.raw.rindex(b"\x1b[?" + mode + b"l") > terminal.raw.rindex(b"\x1b[?" + mode + b"h")
+def test_motion_is_asked_for_only_while_a_button_is_held() -> None:
+    with wltui(TABLE) as terminal:
+        terminal.wait_for("q quit")
+        asked = bytes(terminal.raw)
+        assert b"\x1b[?1002h" in asked
+        assert b"\x1b[?1003h" not in asked
+        assert b"\x1b[?1016h" not in asked
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        for mode in (b"1000", b"1002", b"1006"):
+            assert terminal.raw.rindex(b"\x1b[?" + mode + b"l") > terminal.raw.rindex(b"\x1b[?" + mode + b"h")
 
 
-def test_a_click_sends_no_more_than_a_cursor_move_and_rest_sends_nothing(terminal: Terminal) -> None:
-    terminal.press(click(LEFT + 48, ABOVE + 2))
-    assert terminal.bytes_for(click(LEFT + 49, ABOVE + 2)) < 4096
-    before, until = len(terminal.raw), time.monotonic() + 0.5
+def test_a_click_sends_no_more_than_a_cursor_move_and_rest_sends_nothing(unmoved: Terminal) -> None:
+    unmoved.press(click(LEFT + 48, ABOVE + 2))
+    assert unmoved.bytes_for(click(LEFT + 49, ABOVE + 2)) < 4096
+    before, until = len(unmoved.raw), time.monotonic() + 0.3
     while (left := until - time.monotonic()) > 0:
-        terminal.pump(left)
-    assert len(terminal.raw) == before
+        unmoved.pump(left)
+    assert len(unmoved.raw) == before
     for nothing in (click(60, ABOVE + 18), mouse(35, 40, 10), mouse(64, 40, 34), click(5, 34)):
-        assert terminal.bytes_for(nothing) == 0
+        assert unmoved.bytes_for(nothing) == 0
 
 
 def test_without_the_mouse_the_terminal_keeps_it() -> None:
-    with wltui(SEED, "--no-mouse") as terminal:
+    with wltui(TABLE, "--no-mouse") as terminal:
         terminal.wait_for("q quit")
         assert b"\x1b[?1000h" not in terminal.raw
         assert b"\x1b[?1002h" not in terminal.raw

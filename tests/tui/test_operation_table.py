@@ -28,10 +28,9 @@ from tests.measured.test_trace_lines import LAUNCH
 from tests.measured.traces import Op, Sub, step
 from tests.says import said
 from tests.tui.conftest import MakeApp
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, made
 from tests.tui.test_safe_text import NASTY, check_text
-from tests.tui.test_text_frames import frame_after
 from tui.frame import text_of
 from tui.layers.op_table import NONE_MATCHES, OpTable
 from tui.layers.view import NOTHING_APART, LayersView
@@ -192,6 +191,7 @@ def test_the_place_of_an_operation_is_its_longest_run(layout: Layout, seed: int,
         assert place.end_ns - place.start_ns == max(longest(results.run, one), 1)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_enter_leads_to_the_longest_run_and_escape_back_to_the_table(
     make_app: MakeApp, size: tuple[int, int]
@@ -247,12 +247,13 @@ KEYS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
 @pytest.mark.parametrize("name", KEYS)
 async def test_the_operations_are_drawn_as_before(
-    make_app: MakeApp, snapshot: SnapshotAssertion, name: str, size: tuple[int, int]
+    make_app: MakeApp, snapshot: SnapshotAssertion, name: str
 ) -> None:
-    assert await frame_after(app_on(make_app, four().run), size, KEYS[name]) == snapshot
+    sizes = [(80, 24), (200, 50)]
+    for size, text in (await frames_after(app_on(make_app, four().run), sizes, KEYS[name])).items():
+        assert text == snapshot(name=size)
 
 
 async def test_every_key_of_the_table_does_something_on_a_measured_run(make_app: MakeApp) -> None:
@@ -435,6 +436,7 @@ async def test_the_table_follows_a_replay_and_stays_as_it_was(make_app: MakeApp)
         assert mark in [found.mark(line) for line in range(len(found.lines))]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("nasty", NASTY.values(), ids=NASTY)
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_names_of_a_trace_are_safe_and_have_one_cell_a_character(nasty: str, ascii_only: bool) -> None:

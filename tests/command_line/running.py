@@ -54,6 +54,8 @@ def wltui_here(*words: str, encoding: str = "utf-8", **more: str) -> Done:
     out, err = io.TextIOWrapper(io.BytesIO(), encoding=encoding), io.StringIO()
     with (
         mock.patch.dict(os.environ, _NO_KEYMAP | more),
+        # A sweep makes its process nice, which this one would stay.
+        mock.patch.object(os, "nice", return_value=0),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

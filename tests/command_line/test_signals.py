@@ -291,8 +291,7 @@ def test_a_snapshot_that_is_interrupted_at_any_moment_ends_and_says_nothing(copi
     assert ended
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_an_export_of_a_snapshot_that_is_ended_leaves_nothing(copies: Copies, number: signal.Signals) -> None:
     # Each letter of its name is a key.
     with tempfile.TemporaryDirectory() as folder:

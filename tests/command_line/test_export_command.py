@@ -237,6 +237,7 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_of_it_stays(
     assert first == ""
     assert lines[-1].endswith("\n")
     assert "cluster-default" in lines[-1]
+    assert "export to " not in lines[-1]
     shares = [int(line.split("  ")[-1].split(" %")[0]) for line in lines[:-1]]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < 50 < shares[-1] <= 100

@@ -49,7 +49,9 @@ def test_every_schedule_fits_the_width_and_has_every_action(name: str, width: in
         # An action of several columns has one letter.
         assert re.sub(r"[^a-zA-Z]", "", lane[1]) == drawn
     # Where there are more actions than columns it fits too.
-    lines = pictures_text([picture_of(PictureOptions(name, 16, 64))], width, colour=False).splitlines()
+    crowded = picture_of(PictureOptions(name, 4, width))
+    assert len(crowded.lanes[0].boxes) > width
+    lines = pictures_text([crowded], width, colour=False).splitlines()
     assert max(map(len, lines)) <= width
 
 

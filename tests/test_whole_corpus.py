@@ -22,7 +22,7 @@ FILES = [path for folder in FOLDERS for path in sorted((SHARED / folder).rglob("
 SECONDS = 6.0
 
 
-@pytest.mark.sampled(34)
+@pytest.mark.sampled(28)
 @pytest.mark.skipif(not FILES, reason=f"{SHARED} is not there")
 @pytest.mark.parametrize("path", FILES, ids=[path.name[:60] for path in FILES])
 def test_a_real_file_opens_in_time_and_gives_a_step(path: Path) -> None:

@@ -93,13 +93,22 @@ def test_a_documented_command_runs(command: str, place: Path, monkeypatch: pytes
     assert done.stdout or "-o" in words or words[0] == "check"
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", PICTURES)
+# They show what a search of a second or more has found.
+SEARCHING = ("summary", "why", "compare")
+
+
+@pytest.mark.parametrize("name", [name for name in PICTURES if name not in SEARCHING])
 def test_a_picture_is_what_the_program_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     committed = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     # Textual reads it from the environment when it is loaded, before `--snapshot` can set it.
     monkeypatch.setattr(textual.constants, "COLOR_SYSTEM", "256")
     assert wltui_here(*words_of(name)).stdout == committed, "make pictures"
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", SEARCHING)
+def test_a_picture_of_what_is_searched_for_is_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_a_picture_is_what_the_program_draws(name, monkeypatch)
 
 
 def test_each_picture_that_a_page_names_is_made() -> None:

@@ -263,7 +263,7 @@ def test_nothing_of_the_progress_of_what_if_stays(number: signal.Signals | None)
 
 # -- a snapshot ------------------------------------------------------------------------
 
-MOMENTS = 9
+MOMENTS = 7
 
 
 def test_a_snapshot_that_is_interrupted_at_any_moment_ends_and_says_nothing(copies: Copies) -> None:

@@ -106,14 +106,14 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "message"), WRONG)
-def test_wrong_usage_writes_nothing(tmp_path: Path, words: list[str], message: str) -> None:
+def test_wrong_usage_writes_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     before = (ROOT / SEED_002).read_bytes()
-    done = wltui_here("export", *[str(out) if word == "OUT" else word for word in words])
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
-    assert os.listdir(tmp_path) == []
-    assert (ROOT / SEED_002).read_bytes() == before
+    for words, message in WRONG:
+        done = wltui_here("export", *[str(out) if word == "OUT" else word for word in words])
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n"), words
+        assert os.listdir(tmp_path) == [], words
+        assert (ROOT / SEED_002).read_bytes() == before, words
 
 
 def test_help_lists_the_formats_that_exist() -> None:

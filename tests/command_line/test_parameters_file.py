@@ -98,13 +98,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), WRONG)
-def test_what_does_not_fit_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read(text, tmp_path)
-    place, said = message.split(": ", 1) if message[0].isdigit() else ("", message)
-    where = f"{tmp_path}/p.toml:{place}" if place else f"{tmp_path}/p.toml"
-    assert str(caught.value) == f"{where}: error parameters-file {said}"
+def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path) -> None:
+    for text, message in WRONG:
+        with pytest.raises(InputError) as caught:
+            read(text, tmp_path)
+        place, said = message.split(": ", 1) if message[0].isdigit() else ("", message)
+        where = f"{tmp_path}/p.toml:{place}" if place else f"{tmp_path}/p.toml"
+        assert str(caught.value) == f"{where}: error parameters-file {said}"
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

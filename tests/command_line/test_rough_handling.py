@@ -46,7 +46,7 @@ def test_a_report_into_head_says_nothing_more() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words",
     PRINTING,
@@ -61,7 +61,7 @@ def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
     assert (done.returncode, left_of(done.stderr)) == (0, [])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", PRINTING)
 def test_a_full_disk_is_one_line_on_stderr_and_exit_status_1(words: list[str]) -> None:
@@ -86,7 +86,7 @@ def test_help_is_not_silent_on_a_full_disk_without_a_buffer(words: list[str]) ->
     assert gone.stderr == "0\n"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", PRINTING)
 def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None:
     done = shell(f"WLTUI {shlex.join(words)} >&-")
@@ -94,7 +94,7 @@ def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None
     said([done.stderr], "wltui: standard output", "closed")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", PRINTING)
 def test_nobody_needs_a_standard_input(words: list[str]) -> None:
     done = shell(f"WLTUI {shlex.join(words)} <&-")

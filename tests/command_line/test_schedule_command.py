@@ -171,11 +171,11 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_cannot_be_drawn_is_said(words: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError) as refused:
-        schedule.main(list(words))
-    assert REFUSED[words] in str(refused.value)
+def test_what_cannot_be_drawn_is_said() -> None:
+    for words, message in REFUSED.items():
+        with pytest.raises(UsageError) as refused:
+            schedule.main(list(words))
+        assert message in str(refused.value)
 
 
 def test_the_pictures_of_the_page_are_what_the_program_draws() -> None:

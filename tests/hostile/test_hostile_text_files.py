@@ -101,20 +101,15 @@ def test_a_value_that_is_nested_as_deep_as_it_can_be_is_shown_cut(tmp_path: Path
         assert line.startswith("1:1") or "too many" in line
 
 
-NUMBERS = {
-    "10^400": f"1{'0' * 400}", "1e400": "1e400", "-1e400": "-1e400", "nan": "nan", "inf": "inf", "-1": "-1",
-    "hex": f"0x{'f' * 900}",
-}  # fmt: skip
+NUMBERS = [f"1{'0' * 400}", "1e400", "-1e400", "nan", "inf", "-1", f"0x{'f' * 900}"]
 
 
-@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("field", ["tp", "compute_scale", "splits", "jitter", "nvlink"])
-def test_a_number_that_no_parameter_has_is_refused_with_its_place(
-    tmp_path: Path, field: str, number: str
-) -> None:
+def test_a_number_that_no_parameter_has_is_refused_with_its_place(tmp_path: Path, field: str) -> None:
     path = tmp_path / "a.toml"
-    path.write_text(f"{field} = {number}\n")
-    assert said(path, "--params", str(path)).startswith(f"1:1: error parameters-file {field} ")
+    for number in NUMBERS:
+        path.write_text(f"{field} = {number}\n")
+        assert said(path, "--params", str(path)).startswith(f"1:1: error parameters-file {field} "), number
 
 
 GOOD = "npus_count: [ 128 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n"
@@ -186,7 +181,6 @@ NETWORK = (
 )
 
 
-@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "-1e400", "NaN", "-Infinity", "-1", '"1_0"'])
 @pytest.mark.parametrize(
     ("option", "text", "name"),
     [
@@ -197,20 +191,21 @@ NETWORK = (
     ],
 )
 def test_a_number_that_no_json_file_has_is_refused_with_its_place(
-    tmp_path: Path, option: str, text: str, name: str, number: str
+    tmp_path: Path, option: str, text: str, name: str
 ) -> None:
     path = tmp_path / "a.json"
-    path.write_text(text.replace("UNITS", number))
-    line = said(path, option, str(path))
-    assert line.startswith("1:")
-    assert f" {name}, expected " in line
+    for number in ("1" + "0" * 400, "1e400", "-1e400", "NaN", "-Infinity", "-1", '"1_0"'):
+        path.write_text(text.replace("UNITS", number))
+        line = said(path, option, str(path))
+        assert line.startswith("1:"), number
+        assert f" {name}, expected " in line, number
 
 
-@pytest.mark.parametrize("depth", [*range(940, 1000, 4), 5000, 300_000])
-def test_json_of_any_depth_is_one_line(tmp_path: Path, depth: int) -> None:
+def test_json_of_any_depth_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "system.json"
-    path.write_text(f'{{"active-chunks-per-dimension": {"[" * depth}{"]" * depth}}}')
-    assert ": error system-json found " in f":{said(path, '--system', str(path))}"
+    for depth in (*range(940, 1000, 4), 5000, 300_000):
+        path.write_text(f'{{"active-chunks-per-dimension": {"[" * depth}{"]" * depth}}}')
+        assert ": error system-json found " in f":{said(path, '--system', str(path))}", depth
 
 
 def test_a_number_of_more_digits_than_python_reads_is_one_line(tmp_path: Path) -> None:

@@ -186,16 +186,9 @@ def test_parts_are_put_together(tmp_path: Path) -> None:
     assert sorted(merged.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "status", "jobs"),
-    [
-        (signal.SIGINT, 130, "1"),
-        (signal.SIGTERM, 130, "2"),
-        (signal.SIGKILL, -9, "1"),
-        (signal.SIGKILL, -9, "2"),
-    ],
+    ("number", "status", "jobs"), [(signal.SIGTERM, 130, "1"), (signal.SIGKILL, -9, "2")]
 )
 def test_a_signal_keeps_what_is_there(tmp_path: Path, number: signal.Signals, status: int, jobs: str) -> None:
     """And a sweep that was stopped ends with the lines of one that was not."""

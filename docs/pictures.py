@@ -30,10 +30,15 @@ PICTURES = {
 }
 
 
+def words_of(name: str) -> list[str]:
+    """The words behind `wltui` that print a picture as SVG."""
+    words, keys = PICTURES[name]
+    return [*words, "--snapshot", keys, "--svg", "--size", "120x36"]
+
+
 def picture(name: str) -> str:
     """A picture as SVG."""
-    words, keys = PICTURES[name]
-    command = [sys.executable, "-m", "tui", *words, "--snapshot", keys, "--svg", "--size", "120x36"]
+    command = [sys.executable, "-m", "tui", *words_of(name)]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
     return done.stdout
 

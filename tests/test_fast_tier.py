@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -125,22 +126,25 @@ LEFT_OUT = {
 }
 
 
+# The same tests in several ways: pytest, Hypothesis and Textual load in a second, the tests take a third.
+RUNNING = """
+import gc, json, os, sys
+
+import hypothesis, pytest, textual.app
+
+gc.freeze()
+for words in json.loads(sys.argv[1]):
+    number = os.fork()
+    if not number:
+        os._exit(pytest.main(words))
+    os.waitpid(number, 0)
+"""
+
+
 class Ran:
     """What became of the made tests: of each name why it was skipped, or None; the properties of the run."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
-        folder.mkdir()
-        (folder / "conftest.py").write_text(CONFTEST)
-        (folder / "test_made.py").write_text(MADE)
-        results = folder / "results.xml"
-        words = ["-m", "pytest", "-o", "asyncio_mode=auto", "-p", "no:cacheprovider", "--junitxml", results]
-        self.done = subprocess.run(
-            [sys.executable, *words, *flags, folder],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-        )
+    def __init__(self, results: Path) -> None:
         self.outcome: dict[str, str | None] = {}
         self.failed: list[str] = []
         self.properties: dict[str, str] = {}
@@ -151,70 +155,63 @@ class Ran:
                 self.failed.append(case.attrib["name"])
             self.properties |= {one.attrib["name"]: one.attrib["value"] for one in case.iter("property")}
 
-
-@pytest.fixture(scope="module")
-def fast(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """The made tests in the fast tier."""
-    return Ran(tmp_path_factory.mktemp("fast") / "tests", "--fast")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """All of the made tests."""
-    return Ran(tmp_path_factory.mktemp("whole") / "tests")
+    def cases(self, name: str) -> list[int]:
+        """Which cases of a list of numbers were tried."""
+        begin = f"{name}["
+        return [int(one[len(begin) : -1]) for one in self.outcome if one.startswith(begin)]
 
 
-def test_the_fast_tier_leaves_out_terminals_processes_the_app_and_shared_files(fast: Ran) -> None:
+def ran(folder: Path, *runs: list[str]) -> list[Ran]:
+    """The made tests with each of these flags."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_made.py").write_text(MADE)
+    words = ["-o", "asyncio_mode=auto", "-p", "no:cacheprovider", str(folder), "--junitxml"]
+    results = [folder / f"{number}.xml" for number in range(len(runs))]
+    asked = [[*words, str(path), *flags] for path, flags in zip(results, runs, strict=True)]
+    subprocess.run(
+        [sys.executable, "-c", RUNNING, json.dumps(asked)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+    )
+    return [Ran(path) for path in results]
+
+
+def test_what_each_tier_tries(tmp_path: Path) -> None:
+    fast, again, usual, whole = ran(
+        tmp_path, ["--fast"], ["--fast", "-k", "property or tried"], [], ["--whole"]
+    )
+
+    # The fast tier leaves out terminals, processes, the app and shared files, and what is marked slow.
     skipped = {name: why.removeprefix("not in the fast tier: ") for name, why in fast.outcome.items() if why}
     assert skipped == LEFT_OUT
     assert not fast.failed
-
-
-def test_the_fast_tier_runs_what_needs_none_of_them(fast: Ran) -> None:
     run = {name for name, why in fast.outcome.items() if why is None}
     assert {"test_a_sum_is_a_sum", "test_a_property", "test_a_file_of_the_test_itself_is_read"} <= run
-
-
-def test_what_is_marked_slow_is_not_in_the_fast_tier(fast: Ran, whole: Ran) -> None:
     assert "test_what_takes_long" not in fast.outcome
-    assert whole.outcome["test_what_takes_long"] is None
-
-
-def test_a_property_has_few_examples_and_the_same_each_time(fast: Ran, tmp_path: Path) -> None:
+    # A property has few examples and the same each time, and of a list of cases some are taken evenly.
     assert fast.properties["asked"] == fast.properties["tried"] == "10"
-    assert fast.properties["numbers"] == Ran(tmp_path / "tests", "--fast").properties["numbers"]
+    assert fast.properties["numbers"] == again.properties["numbers"]
+    assert fast.cases("test_a_list_of_cases") == [0, 2, 5, 7, 10, 12, 15, 17, 20, 22]
 
-
-def test_of_a_list_of_cases_some_are_taken_evenly(fast: Ran, whole: Ran) -> None:
-    assert cases(fast) == [0, 2, 5, 7, 10, 12, 15, 17, 20, 22]
-    assert cases(whole) == list(range(25))
-
-
-def cases(ran: Ran, begin: str = "test_a_list_of_cases[") -> list[int]:
-    """Which cases of the list of 25 were tried."""
-    return [int(name[len(begin) : -1]) for name in ran.outcome if name.startswith(begin)]
-
-
-def test_without_fast_everything_runs(whole: Ran) -> None:
-    skipped = [name for name, why in whole.outcome.items() if why]
-    assert not skipped
+    # Without it everything runs.
+    assert not [name for name, why in usual.outcome.items() if why]
     # ../shared is not beside every checkout.
-    assert all("file_of_others" in name for name in whole.failed)
-    assert whole.properties["asked"] == str(MOST_EXAMPLES)
-    assert whole.properties["tried"] == str(MOST_EXAMPLES)
+    assert all("file_of_others" in name for name in usual.failed)
+    assert usual.outcome["test_what_takes_long"] is None
+    assert usual.properties["asked"] == usual.properties["tried"] == str(MOST_EXAMPLES)
+    assert usual.cases("test_a_list_of_cases") == list(range(25))
 
-
-def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
-    assert (whole.properties["asked"], whole.properties["slowly"]) == (str(MOST_EXAMPLES), "10")
-    sampled = "test_a_sampled_list_of_cases["
-    drawn = cases(whole, sampled)
+    # Slow proofs are sampled unless all of them is asked for.
+    assert usual.properties["slowly"] == "10"
+    drawn = usual.cases("test_a_sampled_list_of_cases")
     assert len(drawn) == len({*drawn}) == 24
     assert drawn == sorted(drawn)
     # Not each second one: of a product of two lists these would all have the same half of one.
     assert {number % 2 for number in drawn} == {0, 1}
-    proved = Ran(tmp_path / "tests", "--whole")
-    assert (proved.properties["asked"], proved.properties["slowly"]) == ("300", "300")
-    assert cases(proved, sampled) == list(range(48))
+    assert (whole.properties["asked"], whole.properties["slowly"]) == ("300", "300")
+    assert whole.cases("test_a_sampled_list_of_cases") == list(range(48))
 
 
 def commands_of(target: str) -> str:

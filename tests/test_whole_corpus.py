@@ -18,9 +18,11 @@ from tests.workload.texts import SHARED
 
 FOLDERS = ("seeds", "corpus/simai", "corpus/optable", "corpus/astra1", "corpus/rank_trace")
 FILES = [path for folder in FOLDERS for path in sorted((SHARED / folder).rglob("*")) if path.is_file()]
-SECONDS = 2.0  # of this process: what else the machine does counts not
+# Of this process, for 0.6 s at most on an idle machine: what takes longer for a reason takes minutes.
+SECONDS = 6.0
 
 
+@pytest.mark.sampled(28)
 @pytest.mark.skipif(not FILES, reason=f"{SHARED} is not there")
 @pytest.mark.parametrize("path", FILES, ids=[path.name[:60] for path in FILES])
 def test_a_real_file_opens_in_time_and_gives_a_step(path: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import SEED_002, wltui
+from tests.command_line.running import SEED_002, TRACE, wltui_here
 from tests.measured.traces import Op, Sub, write_set
 from tests.says import figures, said
 
-TRACE = "fixtures/004_megatron_rank7_trace.txt"
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 1 all_gpus: 4"
 ROWS = (
     "grad_param_comm -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 90000000",
@@ -53,7 +52,7 @@ DIMS = ("--dim", "switch:2:20:0", "--dim", "switch:2:20:0")
 
 def test_the_page_says_what_was_fitted_by_what_and_what_is_left(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path)
-    done = wltui("calibrate", workload, traces, *DIMS)
+    done = wltui_here("calibrate", workload, traces, *DIMS)
     assert (done.returncode, done.stderr) == (0, "")
     files, steps, fitted, kinds, rest = (part.splitlines() for part in done.stdout.split("\n\n"))
     assert [line.split()[-1] for line in files] == [workload, traces]
@@ -76,7 +75,7 @@ def test_the_page_says_what_was_fitted_by_what_and_what_is_left(tmp_path: Path) 
 
 def test_a_send_that_may_have_waited_for_its_receiver_decides_nothing(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path, recv_ms=0.5)
-    lines = wltui("calibrate", workload, traces, *DIMS).stdout.splitlines()
+    lines = wltui_here("calibrate", workload, traces, *DIMS).stdout.splitlines()
     row = said(lines, "  pp forward").split()
     assert row[:8] == ["pp", "forward", "0.5", "-", "0.250", "0.500", "2", "calls"]
     assert said(lines, "dimension 1", "9.99999 GB/s").endswith("by pp backward")
@@ -84,7 +83,7 @@ def test_a_send_that_may_have_waited_for_its_receiver_decides_nothing(tmp_path: 
 
 def test_without_dimensions_compute_alone_is_fitted_and_it_is_said(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path)
-    done = wltui("calibrate", workload, traces, "--network", "simai-auto")
+    done = wltui_here("calibrate", workload, traces, "--network", "simai-auto")
     fitted = done.stdout.partition("\nFitted\n")[2].partition("\n\n")[0].splitlines()
     assert fitted == [said(fitted, "compute scale", "1 -> 2", "forward", "backward")]
     said(done.stdout.splitlines(), "--network simai-auto", "no dimensions")
@@ -93,12 +92,12 @@ def test_without_dimensions_compute_alone_is_fitted_and_it_is_said(tmp_path: Pat
 def test_the_saved_parameters_simulate_the_fitted_step(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path)
     out = tmp_path / "fitted.toml"
-    done = wltui("calibrate", workload, traces, *DIMS, "--output", str(out))
+    done = wltui_here("calibrate", workload, traces, *DIMS, "--output", str(out))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(f"\nSaved in {out}: --params takes it\n")
     assert out.read_text() == ('dim = ["switch:2:9.00003:0", "switch:2:9.99999:0"]\ncompute_scale = 2.0\n')
-    found = json.loads(wltui("report", workload, "--params", str(out), "--json").stdout)
-    again = json.loads(wltui("calibrate", workload, traces, *DIMS, "--json").stdout)
+    found = json.loads(wltui_here("report", workload, "--params", str(out), "--json").stdout)
+    again = json.loads(wltui_here("calibrate", workload, traces, *DIMS, "--json").stdout)
     assert found["step_time_ns"] == again["after"]["step_time_ns"]
 
 
@@ -109,7 +108,7 @@ def test_what_is_saved_says_which_slow_ranks_are_not_in_it_and_what_has_them(tmp
     text = path.read_text().replace("duration=4.00", "duration=2.00")
     path.write_text(text.replace("duration=8.00", "duration=4.00"))
     out = tmp_path / "fitted.toml"
-    done = wltui("calibrate", workload, traces, *DIMS, "-o", str(out), "--slow-rank", "0=1")
+    done = wltui_here("calibrate", workload, traces, *DIMS, "-o", str(out), "--slow-rank", "0=1")
     assert done.returncode == 0
     saved, left_out, command = [line for line in done.stdout.splitlines() if line][-3:]
     assert figures(saved) == [str(out), "--params", "--slow-rank", "0", "1"]
@@ -118,9 +117,9 @@ def test_what_is_saved_says_which_slow_ranks_are_not_in_it_and_what_has_them(tmp
     assert rank == "3"
     # What is said is what these commands give.
     for flags, step in (((), without), (command.split()[4:], beside)):
-        done = wltui("report", workload, "--params", str(out), *flags)
+        done = wltui_here("report", workload, "--params", str(out), *flags)
         assert done.stdout.startswith(f"Step time  {step}\n")
-    done = wltui("calibrate", workload, traces, *DIMS)
+    done = wltui_here("calibrate", workload, traces, *DIMS)
     saves, left_out, _ = [line for line in done.stdout.splitlines() if line][-3:]
     assert (figures(saves), figures(left_out)[0]) == (["--output", "--params"], "3")
     assert done.stdout.endswith(f"\n  wltui {workload} --params FILE --slow-rank 3=0.5\n")
@@ -131,18 +130,18 @@ def test_a_file_is_overwritten_with_force_alone(tmp_path: Path) -> None:
     out = tmp_path / "fitted.toml"
     out.write_text("tp = 2\n")
     words = ("calibrate", workload, traces, "-o", str(out))
-    done = wltui(*words)
+    done = wltui_here(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"wltui: {out} is there already: --force overwrites it\n"
     assert out.read_text() == "tp = 2\n"
-    assert wltui(*words, "--force").returncode == 0
+    assert wltui_here(*words, "--force").returncode == 0
     assert "compute_scale = 2.0" in out.read_text()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_json_has_the_keys_of_its_schema(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path)
-    found = json.loads(wltui("calibrate", workload, traces, *DIMS, "--json").stdout)
+    found = json.loads(wltui_here("calibrate", workload, traces, *DIMS, "--json").stdout)
     assert list(found) == [
         "schema", "workload", "measured", "before", "after", "compute_scale", "dimensions", "kinds",
         "ranks_off", "slowed_step_time_ns", "notes", "diagnostics",
@@ -190,7 +189,7 @@ def test_json_has_the_keys_of_its_schema(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, flags: list[str], message: str) -> None:
     workload, traces = inputs(tmp_path)
-    done = wltui("calibrate", workload, traces, *flags)
+    done = wltui_here("calibrate", workload, traces, *flags)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
 
 
@@ -208,13 +207,13 @@ def test_filesin_the_wrong_place_are_refused(tmp_path: Path) -> None:
         ((workload, TRACE), f"calibrate: {TRACE} has rank 7, the simulated step 4 ranks"),
     ]  # fmt: skip
     for words, message in refused:
-        done = wltui("calibrate", *words)
+        done = wltui_here("calibrate", *words)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
     for path, ending in (
         (plan, "is an order of operations without times, expected a trace with durations"),
         (late, "is of stage 0; with tp 1, dp 2 and pp 2 it would be of stage 1"),
     ):
-        assert wltui("calibrate", workload, str(path)).stderr.endswith(f" {ending}\n")
+        assert wltui_here("calibrate", workload, str(path)).stderr.endswith(f" {ending}\n")
 
 
 def test_a_trace_that_states_no_layout_takes_that_of_the_workload(tmp_path: Path) -> None:
@@ -222,7 +221,7 @@ def test_a_trace_that_states_no_layout_takes_that_of_the_workload(tmp_path: Path
     trace = tmp_path / "one.txt"
     ops = [Op("forward_step", "1004.00", "6.00", stage=1), Op("backward_step", "1024.00", "12.00", stage=1)]
     trace.write_text("".join(op.line(3) + "\n" for op in ops))
-    done = wltui("calibrate", workload, str(trace))
+    done = wltui_here("calibrate", workload, str(trace))
     lines = done.stdout.splitlines()
     said(lines, "  compute scale", "1 -> 3", "forward", "backward")
     said(lines, "laid out", "the workload")
@@ -235,11 +234,11 @@ def test_where_nothing_is_in_both_nothing_is_saved(tmp_path: Path) -> None:
     # A forward step that is communication throughout.
     op = Op("forward_step", "1004.00", "6.00", subs=(Sub("1004.00", "6.00"),))
     trace.write_text(op.line(0) + "\n")
-    done = wltui("calibrate", workload, str(trace), "-o", str(out))
+    done = wltui_here("calibrate", workload, str(trace), "-o", str(out))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"wltui: --output {out}: nothing")
     assert done.stderr.count("\n") == 1
     assert not out.exists()
-    page = wltui("calibrate", workload, str(trace)).stdout
+    page = wltui_here("calibrate", workload, str(trace)).stdout
     assert "\nFitted\n" not in page
     said(page.splitlines(), "  compute scale", "not fitted", "no compute")

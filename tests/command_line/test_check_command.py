@@ -9,18 +9,17 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
-from tests.command_line.running import SEED_002, shell, wltui, workload_file
+from tests.command_line.running import SEED_001, SEED_002, TABLE, shell, wltui_here, workload_file
 from tests.command_line.test_imports import RUN, loaded
 from tests.findings import finding, findings
 from tests.says import said
 from tui.commands import view
 
-SEED_001 = "fixtures/001_moe_128npu_with_mistakes.txt"
 LINE = re.compile(r"\S[^:]*(:\d+(:\d+)?)?: (error|warning|note) [a-z0-9-]+ \S.*")
 
 
 def test_findings_are_lines_that_compilers_write() -> None:
-    done = wltui("check", SEED_001)
+    done = wltui_here("check", SEED_001)
     assert (done.returncode, done.stderr) == (0, "")
     assert findings(done.stdout.splitlines()) == [
         f"{SEED_001}:1:73: warning vpp-differs vpp, 8, 8, 1",
@@ -35,7 +34,7 @@ def test_findings_are_lines_that_compilers_write() -> None:
 
 def test_a_file_without_a_finding_is_silence(tmp_path: Path) -> None:
     row = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
-    done = wltui("check", workload_file(tmp_path, row))
+    done = wltui_here("check", workload_file(tmp_path, row))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -43,7 +42,7 @@ def test_an_error_is_exit_status_1_and_other_files_and_findings_are_told_too(tmp
     bad = tmp_path / "bad.txt"
     text = "# by hand\nHYBRID_TRANSFORMER ep: x mode: 1\n3\na -1 y NONE 0 1 NONE 0 1 GATHER 0 100\n"
     bad.write_text(text)
-    done = wltui("check", str(bad), "nowhere.txt", SEED_002)
+    done = wltui_here("check", str(bad), "nowhere.txt", SEED_002)
     assert (done.returncode, done.stderr) == (1, "")
     found = [line.split(": ", 1) for line in done.stdout.splitlines()]
     assert [(place, words.split(" ")[:2]) for place, words in found] == [
@@ -69,14 +68,14 @@ def test_degrees_of_the_file_that_do_not_fit_are_an_error_of_the_file(tmp_path: 
     )
     place = f"{path}:1:32: error degrees-do-not-fit"
     message = f"{place} world 10 is not a multiple of tp 1 x pp 3 = 3: 9 or 12 would fit"
-    done = wltui("check", str(path))
+    done = wltui_here("check", str(path))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, message)
-    done = wltui("report", str(path))
+    done = wltui_here("report", str(path))
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message + "\n")
 
 
 def test_json_has_the_same_findings() -> None:
-    done = wltui("check", SEED_001, "nowhere.txt", "--json")
+    done = wltui_here("check", SEED_001, "nowhere.txt", "--json")
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
     assert (found["schema"], found["errors"]) == ("wltui.check/1", 1)
@@ -112,7 +111,7 @@ def test_standard_input_is_a_file_too() -> None:
     ],
 )
 def test_wrong_usage_is_exit_status_2(words: list[str], message: str) -> None:
-    done = wltui("check", *words)
+    done = wltui_here("check", *words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
 
 
@@ -135,6 +134,6 @@ def test_the_screen_says_where_standard_input_is_read(monkeypatch: pytest.Monkey
 
 
 def test_a_closed_standard_input_gives_the_report() -> None:
-    done = shell(f"WLTUI {SEED_002} <&-")
+    done = shell(f"WLTUI {TABLE} <&-")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Step time  14.774 s\n")
+    assert done.stdout.startswith("Step time  ")

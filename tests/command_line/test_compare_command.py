@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 from simcore.program.schedules import SCHEDULES
-from tests.command_line.running import SEED_001, SEED_002, wltui, wltui_here, workload_file
+from tests.command_line.running import SEED_001, SEED_002, TRACE, wltui_here, workload_file
 from tests.measured.test_partners import LINES
 from tests.measured.traces import write_set
 from tests.says import figures, said
 
-TRACE = "fixtures/004_megatron_rank7_trace.txt"
-
 
 def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
-    done = wltui("compare", SEED_002, "--with", "--schedule zb-h1")
+    done = wltui_here("compare", SEED_002, "--with", "--schedule zb-h1")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Compare  {SEED_002}"
@@ -27,7 +25,7 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
 
 
 def test_json_has_the_keys_of_its_schema() -> None:
-    done = wltui_here("compare", SEED_002, "--pp", "8", "--with", "--schedule zb-h1", "--json")
+    done = wltui_here("compare", SEED_001, "--pp", "8", "--with", "--schedule zb-h1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert list(found) == [
@@ -66,7 +64,7 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
     second = workload_file(folder, "mlp -1 6 NONE 0 7 NONE 0 9 NONE 0 100")
-    done = wltui("compare", first, second)
+    done = wltui_here("compare", first, second)
     assert (done.returncode, done.stderr) == (0, "")
     why = "Why: compute +1 ns on the critical path: another file, in which each rank computes 22 ns"
     assert why in done.stdout.replace("\n     ", " ")
@@ -74,7 +72,7 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
 
 def test_a_slower_run_fails_when_asked_to() -> None:
     slower = ["compare", SEED_001, "--with", "--compute-scale 1.1", "--fail-if-slower"]
-    done = wltui(*slower, "2%")
+    done = wltui_here(*slower, "2%")
     assert done.returncode == 1
     assert done.stderr == (
         "wltui: B is 8.1 % slower than A (174.1 ms, 188.3 ms): more than --fail-if-slower 2%\n"
@@ -121,7 +119,7 @@ def test_wrong_usage_says_what_is_expected(words: list[str], error: str) -> None
 
 
 def test_help_names_what_is_special() -> None:
-    done = wltui("compare", "--help")
+    done = wltui_here("compare", "--help")
     assert done.returncode == 0
     assert "--fail-if-slower" in done.stdout
     assert "--with" in done.stdout
@@ -129,7 +127,7 @@ def test_help_names_what_is_special() -> None:
 
 
 def test_a_page_has_at_most_40_lines_and_all_has_everything() -> None:
-    words = ["compare", "fixtures/001_moe_128npu_with_mistakes.txt", "--with", "--tp 2"]
+    words = ["compare", SEED_001, "--with", "--tp 2"]
     short, whole = (wltui_here(*words, *more).stdout.splitlines() for more in ((), ("--all",)))
     assert len(short) <= 40 < len(whole)
     assert figures(said(short, "Layers that change")) == ["8", "--all"]
@@ -138,7 +136,7 @@ def test_a_page_has_at_most_40_lines_and_all_has_everything() -> None:
 
 
 def test_a_workload_stands_beside_a_trace() -> None:
-    done = wltui("compare", SEED_002, TRACE)
+    done = wltui_here("compare", SEED_002, TRACE)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     # What has to be known comes before the figures.
@@ -172,13 +170,13 @@ def test_parameters_of_the_command_line_are_the_workloads_not_the_traces() -> No
 def test_a_plan_without_times_cannot_be_compared(tmp_path: Path) -> None:
     path = tmp_path / "plan.txt"
     path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
-    done = wltui("compare", SEED_002, str(path))
+    done = wltui_here("compare", SEED_002, str(path))
     assert (done.returncode, done.stdout) == (2, "")
     said(done.stderr.splitlines(), f"wltui: compare {path}:", "without times", "with durations")
 
 
 def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
-    page = wltui(TRACE, "--against", SEED_002)
+    page = wltui_here(TRACE, "--against", SEED_002)
     assert (page.returncode, page.stderr) == (0, "")
     assert page.stdout == wltui_here("compare", SEED_002, TRACE).stdout
     screen = wltui_here(TRACE, "--against", SEED_002, "--snapshot", "").stdout
@@ -237,14 +235,14 @@ _DIMS = ("--dim", "switch:2:20:0", "--dim", "switch:2:20:0")
 def test_a_comparison_does_not_keep_a_traces_warnings_to_itself(tmp_path: Path) -> None:
     workload, traces = missing_rank(tmp_path)
     warning = f"{traces}: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n"
-    page = wltui("compare", workload, traces, *_DIMS)
+    page = wltui_here("compare", workload, traces, *_DIMS)
     assert (page.returncode, page.stderr) == (0, warning)
     words = " ".join(page.stdout.split())
     # Rank 0 receives for 310 ms; the last 2 ms of it are all that its neighbour does not wait.
     missing = words[words.index("Of B rank 2 ") :].split(". ")[0]
     assert figures(missing)[:4] == ["2", "3", "312.0 ms", "0"]
     said([missing], "Of B rank 2", "3 receives", "no partner", "312.0 ms", "rank 0")
-    other = wltui("compare", traces, workload, *_DIMS)
+    other = wltui_here("compare", traces, workload, *_DIMS)
     assert other.stderr == warning
     assert "Of A rank 2 is missing: 3 receives" in other.stdout
     # Of a trace beside itself it is said once, and of both sides what it means.
@@ -271,5 +269,5 @@ def test_the_screen_has_the_notes_of_what_stands_beside(tmp_path: Path) -> None:
     assert "6 notes" in notes.splitlines()[1]
     assert "Of A rank 2 is missing" in wltui_here(*words, "--snapshot", "", "--size", "160x40").stdout
     # Without a terminal it is the page, and its warnings.
-    page = wltui(*words)
+    page = wltui_here(*words)
     assert page.stderr == f"{traces}/: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n"

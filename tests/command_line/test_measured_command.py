@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import SEED_002, shell, wltui
+from tests.command_line.running import SEED_001, SEED_002, TRACE, shell, wltui_here
 from tests.measured.test_replay_by_hand import SLOW_RANK
 from tests.measured.traces import STAMP, step, write_set
-from tests.report.test_json_report import seed_report
 from tests.says import figures, said
 
-SEED_004 = "fixtures/004_megatron_rank7_trace.txt"
 HEAD = """\
 Measured step time  3.851 s
                     1 micro-batch: 3.851 s, 0.2596 a second
@@ -82,7 +80,7 @@ Operations of all ranks, by name, ms
 
 
 def test_the_report_of_seed_004_is_a_page() -> None:
-    done = wltui("report", SEED_004)
+    done = wltui_here("report", TRACE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(HEAD)
     assert (
@@ -91,14 +89,15 @@ def test_the_report_of_seed_004_is_a_page() -> None:
     # One rank of eight: whoever it waited for is not there.
     assert "\nDiagnostics: 2 notes\n" in done.stdout
     assert done.stdout.endswith("[no-partner]\n")
-    assert wltui(SEED_004).stdout == done.stdout
+    assert wltui_here(TRACE).stdout == done.stdout
 
 
 def test_the_json_of_seed_004_has_the_keys_of_every_report_and_what_was_measured() -> None:
-    report = json.loads(wltui("report", SEED_004, "--json").stdout)
+    report = json.loads(wltui_here("report", TRACE, "--json").stdout)
+    simulated = json.loads(wltui_here("report", SEED_001, "--json").stdout)
     # No trace says what is held in memory.
-    assert set(report) == {*seed_report(), "measured"} - {"memory"}
-    assert list(report["workload"]) == list(seed_report()["workload"])
+    assert set(report) == {*simulated, "measured"} - {"memory"}
+    assert list(report["workload"]) == list(simulated["workload"])
     assert (report["schema"], report["workload"]["format"]) == ("wltui.report/1", "rank-trace")
     assert (report["workload"]["rows"], report["workload"]["microbatches"], report["spans"]) == (9, 1, 57)
     assert report["step_time_ns"] == 3_851_380_000
@@ -120,10 +119,10 @@ def test_the_json_of_seed_004_has_the_keys_of_every_report_and_what_was_measured
 def test_a_directory_and_a_run_of_it(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in range(4)})
     write_set(tmp_path, {rank: step(rank, 1000 + rank) for rank in (0, 1, 3)}, stamp="20250101000000")
-    report = json.loads(wltui("report", str(tmp_path), "--json").stdout)
+    report = json.loads(wltui_here("report", str(tmp_path), "--json").stdout)
     assert (report["measured"]["run"], report["measured"]["ranks"]) == (STAMP, 4)
     assert report["workload"]["degrees"] == {"tp": 1, "ep": None, "dp": 2, "pp": 2, "world": 4}
-    done = wltui("report", f"{tmp_path}/", "--run", "2025")
+    done = wltui_here("report", f"{tmp_path}/", "--run", "2025")
     assert done.returncode == 0
     for words in (
         "\n  run        20250101000000\n",
@@ -132,15 +131,15 @@ def test_a_directory_and_a_run_of_it(tmp_path: Path) -> None:
         "[other-runs]",
     ):
         assert words in done.stdout
-    done = wltui("report", str(tmp_path), "--run", "1999")
+    done = wltui_here("report", str(tmp_path), "--run", "1999")
     assert (done.returncode, done.stdout) == (2, "")
     said(done.stderr.splitlines(), "wltui: --run 1999:", "no such run", f"{tmp_path};", "2 runs:")
 
 
 def test_a_trace_from_standard_input() -> None:
-    done = shell(f"WLTUI report - < {SEED_004}")
+    done = shell(f"WLTUI report - < {TRACE}")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.replace("standard input", SEED_004).startswith(HEAD)
+    assert done.stdout.replace("standard input", TRACE).startswith(HEAD)
 
 
 def test_a_plan_is_printed_in_its_order_and_its_json_has_a_warning(tmp_path: Path) -> None:
@@ -149,12 +148,12 @@ def test_a_plan_is_printed_in_its_order_and_its_json_has_a_warning(tmp_path: Pat
         "stage:0:forward_step(batch_id=0, duration=None)\nstage:0:backward_step(batch_id=0, duration=None)\n"
         "stage:1:recv_forward(batch_id=0, mg_state=help, duration=None, group_kind=pp)\n"
     )
-    text = wltui("report", str(path)).stdout
+    text = wltui_here("report", str(path)).stdout
     assert text.startswith("Planned order, no times\n")
     assert "\n  ranks      2 stages; no times, the order alone\n" in text
     assert "\n  stage 0  forward_step 0, backward_step 0\n  stage 1  recv_forward 0\n" in text
     assert text.endswith("\n                                [untimed-schedule]\n")
-    report = json.loads(wltui("report", str(path), "--json").stdout)
+    report = json.loads(wltui_here("report", str(path), "--json").stdout)
     assert (report["step_time_ns"], report["measured"]["timed"]) == (0, False)
     assert [one["code"] for one in report["diagnostics"]] == ["untimed-schedule"]
 
@@ -189,23 +188,23 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
 def test_what_a_measured_run_cannot_be_asked_is_wrong_usage(words: list[str], message: str) -> None:
-    for command in (["report", SEED_004], ["report", SEED_004, "--json"], [SEED_004]):
-        done = wltui(*command, *words)
+    for command in (["report", TRACE], ["report", TRACE, "--json"], [TRACE]):
+        done = wltui_here(*command, *words)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
 
 
 def test_a_run_of_a_workload_file_is_wrong_usage() -> None:
-    done = wltui("report", SEED_002, "--run", "1")
+    done = wltui_here("report", SEED_002, "--run", "1")
     message = "--run 1: found a workload file, expected a directory of rank traces"
     assert (done.returncode, done.stderr) == (2, f"wltui: {message}\n")
 
 
 def test_a_default_value_changes_nothing_and_is_no_mistake() -> None:
-    assert wltui("report", SEED_004, "--compute-scale", "1", "--network", "analytical").returncode == 0
+    assert wltui_here("report", TRACE, "--compute-scale", "1", "--network", "analytical").returncode == 0
 
 
 def test_the_report_has_no_glyphs_where_the_terminal_has_none() -> None:
-    text = wltui("report", SEED_004, PYTHONUTF8="0", PYTHONIOENCODING="ascii").stdout
+    text = wltui_here("report", TRACE, encoding="ascii").stdout
     assert "  ffbbbboxxxxxxx " in text
     assert text.isascii()
 
@@ -218,7 +217,7 @@ def test_a_directory_without_traces_is_one_line_on_stderr_and_exit_status_1(tmp_
         "(text that begins rank:0:...)"
     )
     for words in (["report", str(tmp_path)], ["report", str(tmp_path), "--json"], [str(tmp_path)]):
-        done = wltui(*words)
+        done = wltui_here(*words)
         assert (done.returncode, done.stdout, done.stderr) == (
             1,
             "",
@@ -229,7 +228,7 @@ def test_a_directory_without_traces_is_one_line_on_stderr_and_exit_status_1(tmp_
 def test_a_damaged_trace_is_told_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "trace.txt"
     path.write_text(step(0) + "rank:0:forward_step(timestamp=5\n")
-    done = wltui("report", str(path))
+    done = wltui_here("report", str(path))
     assert (done.returncode, done.stdout) == (1, "")
     message = "found the end of the line, expected ) at the end of the operation"
     assert done.stderr == f"{path}:5:32: error trace-line-end {message}\n"
@@ -238,7 +237,7 @@ def test_a_damaged_trace_is_told_with_its_place(tmp_path: Path) -> None:
 def test_a_replay_is_compared_with_what_was_measured(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in range(4)})
     words = ["report", str(tmp_path), "--layer-scale", "backward_step=2"]
-    text = wltui(*words).stdout
+    text = wltui_here(*words).stdout
     for part in (
         "Replayed step time  14.000 ms\n",
         "\n  measured   10.000 ms; the replay is +40.0 % from it\n",
@@ -248,7 +247,7 @@ def test_a_replay_is_compared_with_what_was_measured(tmp_path: Path) -> None:
         "[replay-unmatched]",
     ):
         assert part in text
-    report = json.loads(wltui(*words, "--json").stdout)
+    report = json.loads(wltui_here(*words, "--json").stdout)
     assert (report["step_time_ns"], report["measured"]["step_time_ns"]) == (14_000_000, 10_000_000)
     assert (report["schedule"], report["parameters"]["layer_scale"]) == ("replayed", ["backward_step=2"])
     replay = report["measured"]["replay"]
@@ -266,33 +265,33 @@ def test_a_replay_is_compared_with_what_was_measured(tmp_path: Path) -> None:
     assert list(path[0]) == [
         "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason",
     ]  # fmt: skip
-    plain = json.loads(wltui("report", str(tmp_path), "--json", "--replay").stdout)
+    plain = json.loads(wltui_here("report", str(tmp_path), "--json", "--replay").stdout)
     assert (plain["step_time_ns"], plain["measured"]["replay"]["difference_ns"]) == (10_000_000, 0)
-    assert json.loads(wltui("report", str(tmp_path), "--json").stdout)["measured"]["replay"] is None
+    assert json.loads(wltui_here("report", str(tmp_path), "--json").stdout)["measured"]["replay"] is None
 
 
 def test_what_if_of_a_measured_run(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in range(4)})
-    done = wltui("report", str(tmp_path), "--what-if")
+    done = wltui_here("report", str(tmp_path), "--what-if")
     title, head, *rows = done.stdout[done.stdout.index("\nWhat if ") :].splitlines()[1:]
     assert (figures(title), figures(head)) == (["10.000 ms"], ["10 %", "10 %"])
     assert rows[:2] == [
         "  all compute            2.500 ms  -75.0 %        9.250 ms  -7.5 %",
         "  backward_step          6.000 ms  -40.0 %        9.600 ms  -4.0 %",
     ]
-    report = json.loads(wltui("report", str(tmp_path), "--what-if", "--json").stdout)
+    report = json.loads(wltui_here("report", str(tmp_path), "--what-if", "--json").stdout)
     assert report["what_if"][0] == {
         "list": "sensitivity", "knob": "all compute", "free_ns": 2_500_000, "better10_ns": 9_250_000
     }  # fmt: skip
     # What is asked of a replay begins with its scales.
     words = ["report", str(tmp_path), "--what-if", "--json", "--compute-scale", "2"]
-    assert json.loads(wltui(*words).stdout)["what_if"][0]["free_ns"] == 2_500_000
+    assert json.loads(wltui_here(*words).stdout)["what_if"][0]["free_ns"] == 2_500_000
 
 
 def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> None:
     lines = SLOW_RANK.splitlines(True)
     write_set(tmp_path, {0: "".join(lines[:3]), 1: "".join(lines[3:])}, world=2, pp=1)
-    done = wltui("report", str(tmp_path), "--what-if").stdout
+    done = wltui_here("report", str(tmp_path), "--what-if").stdout
     said(done.splitlines(), "  Rank 1 is slow", "34.000 ms", "rank 0", "stage 0", "14.000 ms", "rank 0")
     # The row that the screen has first, and `t` tries.
     title, _, row, *rest = done[done.index("\nChanges you can make ") :].splitlines()[1:]
@@ -301,19 +300,19 @@ def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> N
     assert row.endswith("  --slow-rank 1=0.4118")
     assert rest[0].startswith("  assumed: the recorded order")
     # The figure is that of the flag.
-    tried = json.loads(wltui("report", str(tmp_path), "--slow-rank", "1=0.4118", "--json").stdout)
+    tried = json.loads(wltui_here("report", str(tmp_path), "--slow-rank", "1=0.4118", "--json").stdout)
     assert tried["step_time_ns"] == 22_354_000
 
 
 def test_only_rank_traces_are_replayed() -> None:
     for command in (["report", SEED_002], [SEED_002]):
-        done = wltui(*command, "--replay")
+        done = wltui_here(*command, "--replay")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == "wltui: --replay: found a workload file, expected rank traces\n"
 
 
 def test_the_screen_shows_the_replay(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in range(4)})
-    shown = wltui(str(tmp_path), "--compute-scale", "2", "--snapshot", "").stdout
+    shown = wltui_here(str(tmp_path), "--compute-scale", "2", "--snapshot", "").stdout
     assert "step 17.500 ms" in shown
     assert "replayed" in shown.splitlines()[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import ROOT, SEED_002, wltui
+from tests.command_line.running import ROOT, SEED_002, TABLE, wltui_here
 from tests.findings import finding
 from tui.cli import COMMANDS, main
 from tui.commands.view import build_parser
@@ -29,20 +29,20 @@ _COMMANDS = "report, check, compare, calibrate, export, sweep, schedule, collect
     ],
 )  # fmt: skip
 def test_a_mistyped_command_is_said_with_what_it_may_have_been(words: list[str], message: str) -> None:
-    done = wltui(*words)
+    done = wltui_here(*words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
 
 
 @pytest.mark.parametrize("path", ["reprot.txt", "traces/reprot"])
 def test_what_looks_like_a_file_is_one_that_is_not_there(path: str) -> None:
-    done = wltui(path)
+    done = wltui_here(path)
     assert finding(done.stderr) == f"{path}: error no-such-file"
 
 
 def test_a_file_that_is_called_like_a_command_nearly_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "reprot").symlink_to(ROOT / SEED_002)
+    (tmp_path / "reprot").symlink_to(ROOT / TABLE)
     monkeypatch.chdir(tmp_path)
     assert main(["reprot"]) == 0
     assert "Step time" in capsys.readouterr().out

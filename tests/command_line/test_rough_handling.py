@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import SEED_001, SEED_002, shell, wltui, wltui_here, wltui_into, workload_file
+from tests.command_line.running import (
+    OLD_HEADER,
+    SEED_001,
+    TABLE,
+    shell,
+    wltui,
+    wltui_here,
+    wltui_into,
+    workload_file,
+)
 from tests.says import said
 
 ROW = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
@@ -15,12 +24,12 @@ ROW = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
 
 # Every command that prints, also what only argparse prints, and the picture of a screen.
 PRINTING = [
-    ["--help"], ["--version"], [SEED_001], [SEED_001, "--snapshot", "j"],
+    ["--help"], ["--version"], [SEED_001], [TABLE, "--snapshot", "j"],
     ["report", "--help"], ["report", SEED_001], ["report", SEED_001, "--json"],
     ["report", SEED_001, "--all-layers"], ["report", SEED_001, "--explain", "mlp_moelayer:ig"],
     ["check", "--help"], ["check", SEED_001], ["check", SEED_001, "--json"],
     ["compare", "--help"], ["compare", SEED_001, "--with", "--schedule gpipe"],
-    ["export", "--help"], ["export", SEED_002, "--format", "simai", "-o", "-"],
+    ["export", "--help"], ["export", OLD_HEADER, "--format", "simai", "-o", "-"],
     ["collective", "--help"], ["collective", "all-reduce", "--size", "64MiB"],
     ["collective", "all-reduce", "--size", "1KiB..1GiB"],
     ["keys", "--help"], ["keys"],
@@ -37,7 +46,7 @@ def test_a_report_into_head_says_nothing_more() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words",
     PRINTING,
@@ -52,7 +61,7 @@ def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
     assert (done.returncode, left_of(done.stderr)) == (0, [])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", PRINTING)
 def test_a_full_disk_is_one_line_on_stderr_and_exit_status_1(words: list[str]) -> None:
@@ -67,6 +76,7 @@ def test_a_full_disk_is_one_line_on_stderr_and_exit_status_1(words: list[str]) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", [words for words in PRINTING if "--help" in words])
 def test_help_is_not_silent_on_a_full_disk_without_a_buffer(words: list[str]) -> None:
     done = shell(f"PYTHONUNBUFFERED=1 WLTUI {shlex.join(words)} >/dev/full")
@@ -76,6 +86,7 @@ def test_help_is_not_silent_on_a_full_disk_without_a_buffer(words: list[str]) ->
     assert gone.stderr == "0\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", PRINTING)
 def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None:
     done = shell(f"WLTUI {shlex.join(words)} >&-")
@@ -83,7 +94,7 @@ def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None
     said([done.stderr], "wltui: standard output", "closed")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", PRINTING)
 def test_nobody_needs_a_standard_input(words: list[str]) -> None:
     done = shell(f"WLTUI {shlex.join(words)} <&-")
@@ -93,29 +104,26 @@ def test_nobody_needs_a_standard_input(words: list[str]) -> None:
 
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
 def test_a_closed_standard_error_leaves_the_exit_status_and_standard_output_alone(closed: str) -> None:
-    done = shell(f"WLTUI report {SEED_001} --tp 0 {closed}")
+    done = shell(f"WLTUI report {TABLE} --tp 0 {closed}")
     assert (done.returncode, done.stdout) == (2, "")
     done = shell(f"WLTUI report nowhere {closed}")
     assert (done.returncode, done.stdout) == (1, "")
-    assert shell(f"WLTUI report {SEED_001} {closed}").stdout == wltui("report", SEED_001).stdout
+    assert shell(f"WLTUI report {TABLE} {closed}").stdout == wltui_here("report", TABLE).stdout
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
-def test_a_narrow_encoding_gets_a_report_without_glyphs_it_does_not_have(
-    tmp_path: Path, encoding: str
-) -> None:
+def test_a_narrow_encoding_gets_a_report_without_glyphs_it_does_not_have(tmp_path: Path) -> None:
     path = workload_file(tmp_path, ROW)
-    done = wltui("report", path, PYTHONUTF8="0", PYTHONIOENCODING=encoding)
+    done = wltui("report", path, PYTHONUTF8="0", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "f forward  b backward  o optimizer  x exposed" in done.stdout
+    for shown in (done, *(wltui_here("report", path, encoding=name) for name in ("ascii", "cp437"))):
+        assert "f forward  b backward  o optimizer  x exposed" in shown.stdout
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_name_that_the_encoding_does_not_have_is_escaped(tmp_path: Path, encoding: str) -> None:
     path = workload_file(tmp_path, ROW.replace("mlp_layer", "mlp_Ω"))
-    done = wltui("report", path, PYTHONUTF8="0", PYTHONIOENCODING=encoding)
-    assert "Traceback" not in done.stderr
-    assert (done.returncode, "mlp_" in done.stdout) == (0, True)
+    done = wltui_here("report", path, encoding=encoding)
+    assert (done.returncode, "mlp_\\u03a9" in done.stdout) == (0, True)
 
 
 def test_control_characters_in_arguments_do_not_reach_the_terminal() -> None:
@@ -124,7 +132,7 @@ def test_control_characters_in_arguments_do_not_reach_the_terminal() -> None:
         ["report", "\x1b[31mno"],
         ["report", SEED_001, "\x1b[2J"],
     ):
-        done = wltui(*words)
+        done = wltui_here(*words)
         assert done.returncode in (1, 2)
         assert "\x1b" not in done.stderr
 
@@ -149,7 +157,6 @@ def test_absurd_figures_give_a_report_or_one_line_and_no_traceback(
     path = source if source == SEED_001 else workload_file(tmp_path, source)
     for more in ([], ["--json"], ["--schedule", "1f1b"]):
         done = wltui_here("report", path, *flags, *more)
-        assert "Traceback" not in done.stderr
         assert done.returncode in (0, 1, 2)
         assert bool(done.stdout) == (done.returncode == 0)
 
@@ -157,10 +164,10 @@ def test_absurd_figures_give_a_report_or_one_line_and_no_traceback(
 def test_a_row_that_never_runs_does_not_stop_the_report(tmp_path: Path) -> None:
     block = "embedding_layer -1 5 NONE 0 5 NONE 0 5 NONE 0 100"
     path = workload_file(tmp_path, block, block, ROW)
-    done = wltui("report", path, "--schedule", "1f1b", "--microbatches", "1")
+    done = wltui_here("report", path, "--schedule", "1f1b", "--microbatches", "1")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Step time  15 ns" in done.stdout
 
 
 def test_version_counts_wherever_it_stands() -> None:
-    assert wltui("--ascii", "--version").stdout == wltui("--version").stdout
+    assert wltui_here("--ascii", "--version").stdout == wltui_here("--version").stdout

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 from shell.generate import HERE, command_line, files
 from simcore.parameter_values.choices import choices
-from simcore.parameters import FLAGS, Flag
+from simcore.parameters import FLAGS
 from tests.command_line.running import ROOT, SEED_002, process
 from tests.tui.pseudo_terminal import Terminal
 from tui.cli import COMMANDS
@@ -33,16 +34,21 @@ compdef() { : }
 
 def in_bash(*words: str, folder: Path = ROOT) -> list[str]:
     """What bash offers for the last of these words."""
-    quoted = " ".join(f"'{word}'" for word in words)
-    script = (
-        f"source '{_SHELL}/wltui.bash'; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
-        r'_shtab_wltui; printf "%s\n" "${COMPREPLY[@]}"'
-    )
+    return in_bash_each([words], folder)[0]
+
+
+def in_bash_each(lines: Sequence[Sequence[str]], folder: Path = ROOT) -> list[list[str]]:
+    """What bash offers for the last word of each line."""
+    script = f"source '{_SHELL}/wltui.bash'\n"
+    for words in lines:
+        quoted = " ".join(f"'{word}'" for word in words)
+        script += f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); _shtab_wltui\n"
+        script += 'printf "%s\\n" "${COMPREPLY[@]}" =\n'
     done = subprocess.run(
         ["bash", "--norc", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr == ""
-    return done.stdout.split()
+    return [part.split() for part in done.stdout.split("=\n")[:-1]]
 
 
 def in_zsh(*words: str) -> list[str]:
@@ -94,18 +100,20 @@ def test_bash_completes_a_flag_of_the_command() -> None:
     assert in_bash("wltui", "check", "--sch") == []
 
 
-@pytest.mark.parametrize("command", [["report"], ["compare", "a.txt"], ["x.txt"], ["--ascii"]])
-def test_bash_completes_the_words_of_a_parameter(tmp_path: Path, command: list[str]) -> None:
-    assert in_bash("wltui", *command, "--schedule", "", folder=tmp_path) == SCHEDULES
-    assert in_bash("wltui", *command, "--schedule", "zb") == ["zb-h1", "zb-h2", "zb-v"]
+def test_bash_completes_the_words_of_a_parameter(tmp_path: Path) -> None:
+    for command in ["report"], ["compare", "a.txt"], ["x.txt"], ["--ascii"]:
+        line = ("wltui", *command, "--schedule")
+        found = in_bash_each([(*line, ""), (*line, "zb")], tmp_path)
+        assert found == [SCHEDULES, ["zb-h1", "zb-h2", "zb-v"]], command
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag.kind == "word"], ids=lambda flag: flag.field)
-def test_bash_completes_each_parameter_that_is_a_word(tmp_path: Path, flag: Flag) -> None:
-    words = choices(flag.field)
-    found = in_bash("wltui", "report", flag.option, "", folder=tmp_path)
-    # `busbw:FILE` is completed up to its file.
-    assert sorted(found) == sorted(word.replace(":FILE", ":") for word in words)
+def test_bash_completes_each_parameter_that_is_a_word(tmp_path: Path) -> None:
+    flags = [flag for flag in FLAGS if flag.kind == "word"]
+    found = in_bash_each([("wltui", "report", flag.option, "") for flag in flags], tmp_path)
+    for flag, offered in zip(flags, found, strict=True):
+        # `busbw:FILE` is completed up to its file.
+        words = [word.replace(":FILE", ":") for word in choices(flag.field)]
+        assert sorted(offered) == sorted(words), flag.option
 
 
 def test_bash_completes_what_single_commands_take() -> None:
@@ -118,27 +126,25 @@ def test_bash_completes_what_single_commands_take() -> None:
     assert in_bash("wltui", "report", "--cluster", "gb") == ["gb200-nvl72"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [], ["report"], ["check"], ["check", "a.txt"], ["compare"], ["compare", "a.txt"], ["calibrate"],
-        ["calibrate", "a.txt"], ["export"], ["--against"], ["report", "--params"], ["report", "--cluster"],
-        ["report", "--system"], ["report", "--schedule"], ["schedule"],
-        ["export", "a.txt", "-o"], ["export", "a.txt", "--output"],
-        ["report", "--schedule", "gpipe"], ["report", "--json"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_bash_completes_files_where_a_file_is_meant(tmp_path: Path, words: list[str]) -> None:
+FILE_IS_MEANT = [
+    "", "report", "check", "check a.txt", "compare", "compare a.txt", "calibrate", "calibrate a.txt",
+    "export", "--against", "report --params", "report --cluster", "report --system", "report --schedule",
+    "schedule", "export a.txt -o", "export a.txt --output", "report --schedule gpipe", "report --json",
+]  # fmt: skip
+
+
+def test_bash_completes_files_where_a_file_is_meant(tmp_path: Path) -> None:
     (tmp_path / "workload.txt").touch()
     (tmp_path / "works").mkdir()
-    assert sorted(in_bash("wltui", *words, "wor", folder=tmp_path)) == ["workload.txt", "works"]
+    found = in_bash_each([("wltui", *line.split(), "wor") for line in FILE_IS_MEANT], tmp_path)
+    for line, offered in zip(FILE_IS_MEANT, found, strict=True):
+        assert sorted(offered) == ["workload.txt", "works"], line
 
 
-@pytest.mark.parametrize("words", [["report", "--dialect"], ["report", "a.txt"], ["a.txt"], ["keys"]])
-def test_bash_completes_no_file_where_none_is_meant(tmp_path: Path, words: list[str]) -> None:
+def test_bash_completes_no_file_where_none_is_meant(tmp_path: Path) -> None:
     (tmp_path / "report.txt").touch()
-    assert in_bash("wltui", *words, "rep", folder=tmp_path) == []
+    lines = (["report", "--dialect"], ["report", "a.txt"], ["a.txt"], ["keys"])
+    assert in_bash_each([("wltui", *line, "rep") for line in lines], tmp_path) == [[], [], [], []]
 
 
 def test_bash_completes_in_a_terminal() -> None:

@@ -12,9 +12,10 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 from simcore.diagnostics import UsageError
-from tests.command_line.running import SEED_001, environment, process, wltui, wltui_here
+from tests.command_line.running import SEED_001, TABLE, TRACE, environment, process, wltui, wltui_here
 from tests.findings import finding
 from tests.says import figures, said
 from tui.keys import read_keymap
@@ -41,34 +42,33 @@ def test_keys_are_pressed_and_their_runs_awaited() -> None:
 
 
 def test_the_screen_to_begin_with_can_be_chosen() -> None:
-    assert "[3 Layers]" in wltui_here(SEED_001, "--screen", "layers", "--snapshot", "").stdout
-    done = wltui_here(SEED_001, "--screen", "map", "--snapshot", "")
+    assert "[3 Layers]" in wltui_here(TABLE, "--screen", "layers", "--snapshot", "").stdout
+    done = wltui_here(TABLE, "--screen", "map", "--snapshot", "")
     names = "summary, timeline, layers, why, parameters, compare, sweep, notes"
     assert (done.returncode, done.stderr) == (2, f"wltui: --screen: found map, expected {names}\n")
 
 
 def test_a_picture_is_the_same_each_time_and_whatever_the_environment() -> None:
-    words = (SEED_001, "--snapshot", "2 jj Space www", "--svg", "--size", "100x30")
-    first = wltui(*words)
-    assert ElementTree.fromstring(first.stdout).tag.endswith("svg")
+    words = (TRACE, "--snapshot", "2 Space www", "--svg", "--size", "100x30")
+    shown = wltui(*words, TERM="dumb", COLORTERM="truecolor").stdout
+    assert ElementTree.fromstring(shown).tag.endswith("svg")
     # Forward has its colour.
-    assert "#5fafd7" in first.stdout
+    assert "#5fafd7" in shown
     bare = process([sys.executable, "-m", "tui", *words], {"PATH": "", "PYTHONUTF8": "1"})
-    assert bare.stdout == first.stdout
-    assert wltui(*words, TERM="dumb", COLORTERM="truecolor").stdout == first.stdout
+    assert bare.stdout == shown
 
 
 def test_ascii_is_ascii() -> None:
-    done = wltui_here(SEED_001, "--snapshot", "j", "--ascii")
-    assert done.stdout.isascii()
-    assert process(
-        [sys.executable, "-m", "tui", SEED_001, "--snapshot", "j"], environment(PYTHONIOENCODING="ascii")
-    ).stdout.isascii()
+    shown = wltui_here(TABLE, "--snapshot", "j", "--ascii").stdout
+    assert shown.isascii()
+    assert wltui_here(TABLE, "--snapshot", "j", encoding="ascii").stdout == shown
+    assert not wltui_here(TABLE, "--snapshot", "j").stdout.isascii()
 
 
 def test_the_bundled_example_and_a_measured_run_have_one_too() -> None:
-    assert "stage 15" in wltui_here("--microbatches", "2", "--snapshot", "2").stdout
-    done = wltui_here("fixtures/004_megatron_rank7_trace.txt", "--snapshot", "3")
+    words = ("--world", "128", "--microbatches", "1", "--screen", "layers", "--snapshot", "")
+    assert "002_gpt_1024npu.txt" in wltui_here(*words).stdout
+    done = wltui_here(TRACE, "--snapshot", "3")
     assert "[3 " in done.stdout
 
 
@@ -88,18 +88,18 @@ def test_words_that_are_keys_and_words_that_are_typed() -> None:
     ],
 )
 def test_a_word_that_looks_like_a_key_and_is_none_is_an_error(keys: str, said: str) -> None:
-    done = wltui_here(SEED_001, "--snapshot", keys)
+    done = wltui_here(TABLE, "--snapshot", keys)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: --snapshot: {said}\n")
 
 
 def test_in_a_prompt_such_a_word_is_what_is_typed() -> None:
-    shown = wltui_here(SEED_001, "--snapshot", "2 / Enterr").stdout
+    shown = wltui_here(TABLE, "--snapshot", "2 / Enterr").stdout
     said(shown.splitlines(), "no match", "Enterr")
 
 
 def test_a_screen_that_there_is_not_is_an_error_without_a_terminal_too() -> None:
     for more in ([], ["--snapshot", "j"]):
-        done = wltui(SEED_001, "--screen", "Timeline", *more)
+        done = wltui_here(TABLE, "--screen", "Timeline", *more)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("wltui: --screen: found Timeline, expected summary, timeline")
 
@@ -123,27 +123,22 @@ def test_sizes_that_cannot_be(size: str) -> None:
     ],
 )  # fmt: skip
 def test_wrong_usage_is_one_line(words: list[str], said: str) -> None:
-    done = wltui_here(SEED_001, *words)
+    done = wltui_here(TABLE, *words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_quitting_among_the_keys_is_no_error() -> None:
-    done = wltui_here(SEED_001, "--snapshot", "j q k")
+    done = wltui_here(TABLE, "--snapshot", "j q k")
     assert done.returncode == 2
     said(done.stderr.splitlines(), "wltui: --snapshot:", "the keys end", "no screen")
 
 
-def test_a_screen_that_does_not_answer_is_one_line() -> None:
-    code = f"""
-import sys
-from textual.pilot import Pilot, WaitForScreenTimeout
-from tui.cli import main
-async def timed_out(self, timeout=30.0):
-    raise WaitForScreenTimeout("Timed out")
-Pilot._wait_for_screen = timed_out
-sys.exit(main([{SEED_001!r}, "--snapshot", "2"]))
-"""
-    done = process([sys.executable, "-c", code])
+def test_a_screen_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def timed_out(self: object, timeout: float = 30.0) -> None:
+        raise WaitForScreenTimeout("Timed out")
+
+    monkeypatch.setattr(Pilot, "_wait_for_screen", timed_out)
+    done = wltui_here(TABLE, "--snapshot", "2")
     said = "wltui: --snapshot: the screen did not answer for 30 s\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
@@ -151,7 +146,7 @@ sys.exit(main([{SEED_001!r}, "--snapshot", "2"]))
 @pytest.mark.parametrize("limit", [5, 6])
 def test_too_few_open_files_are_one_line(limit: int) -> None:
     done = process(
-        [sys.executable, "-m", "tui", SEED_001, "--snapshot", "2"],
+        [sys.executable, "-m", "tui", TABLE, "--snapshot", "2"],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
     )
     assert (done.returncode, done.stdout) == (2, "")
@@ -163,7 +158,7 @@ def test_too_few_open_files_are_one_line(limit: int) -> None:
 def test_a_screen_with_too_few_open_files_is_one_line() -> None:
     ours, theirs = pty.openpty()
     done = process(
-        [sys.executable, "-m", "tui", SEED_001],
+        [sys.executable, "-m", "tui", TABLE],
         environment(TERM="xterm-256color"),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)),
         stdin=theirs,
@@ -181,7 +176,7 @@ def test_a_screen_with_too_few_open_files_is_one_line() -> None:
 
 
 def test_an_error_in_the_file_is_that_of_every_command() -> None:
-    done = wltui("none.txt", "--snapshot", "")
+    done = wltui_here("none.txt", "--snapshot", "")
     assert done.returncode == 1
     assert finding(done.stderr) == "none.txt: error no-such-file"
 
@@ -193,7 +188,7 @@ def test_what_keys_prints_is_a_keymap_that_changes_nothing(tmp_path: Path) -> No
     from tui.app import WltuiApp
     from tui.screens import all_bindings
 
-    done = wltui("keys")
+    done = wltui_here("keys")
     assert (done.returncode, done.stderr) == (0, "")
     assert 'zoom-in = ["w", "+", "="]' in done.stdout
     path = tmp_path / "wltui" / "keys.toml"
@@ -201,7 +196,7 @@ def test_what_keys_prints_is_a_keymap_that_changes_nothing(tmp_path: Path) -> No
     path.write_text(done.stdout, encoding="utf-8")
     keymap = read_keymap(str(path), all_bindings(), WltuiApp.BINDINGS)
     assert len(keymap) > 40
-    again = wltui("keys", XDG_CONFIG_HOME=str(tmp_path))
+    again = wltui_here("keys", XDG_CONFIG_HOME=str(tmp_path))
     assert again.stdout.split("\n")[1:] == done.stdout.split("\n")[1:]
 
 
@@ -209,9 +204,9 @@ def test_keys_prints_the_users_own_and_refuses_what_the_screen_would(tmp_path: P
     path = tmp_path / "wltui" / "keys.toml"
     path.parent.mkdir()
     path.write_text('[timeline]\nzoom-in = "F5"\n')
-    assert 'zoom-in = ["F5"]' in wltui("keys", XDG_CONFIG_HOME=str(tmp_path)).stdout
+    assert 'zoom-in = ["F5"]' in wltui_here("keys", XDG_CONFIG_HOME=str(tmp_path)).stdout
     path.write_text('[timeline]\nzoom-in = "q"\n')
-    for words in (["keys"], [SEED_001, "--snapshot", ""]):
-        done = wltui(*words, XDG_CONFIG_HOME=str(tmp_path))
+    for words in (["keys"], [TABLE, "--snapshot", ""]):
+        done = wltui_here(*words, XDG_CONFIG_HOME=str(tmp_path))
         assert done.returncode == 1
         assert finding(done.stderr) == f'{path}:2:1: error keymap "q", timeline.zoom-in, app.quit, app.quit'

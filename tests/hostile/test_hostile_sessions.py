@@ -81,7 +81,7 @@ def test_nothing_but_known_sequences_leaves_the_screen(tmp_path: Path, kind: str
         steps += ["R", "j", "n", "\r", "j", "n", "\x1b", "\x1b"] if kind == "workload" else []
         for keys in steps:
             terminal.press(keys)
-            terminal.settle(0.15)
+            terminal.settle(0.05)
         check_sent(terminal)
         # Whatever is open: on a busy machine Esc and the key behind it may have come as one.
         terminal.press("\x03")

@@ -82,10 +82,11 @@ def test_toml_that_is_made_to_hurt_is_one_line(
 
 def test_keys_of_that_kind_are_one_line_too(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
+    bindings = all_bindings()
     for text, expected in TOML.values():
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError) as caught:
-            read_keymap(str(path), all_bindings(), WltuiApp.BINDINGS)
+            read_keymap(str(path), bindings, WltuiApp.BINDINGS)
         wanted = expected.removeprefix(":").replace("CODE", "keymap").replace("single values", "keys")
         assert str(caught.value).removeprefix(f"{path}:") == wanted
 
@@ -100,20 +101,15 @@ def test_a_value_that_is_nested_as_deep_as_it_can_be_is_shown_cut(tmp_path: Path
         assert line.startswith("1:1") or "too many" in line
 
 
-NUMBERS = {
-    "10^400": f"1{'0' * 400}", "1e400": "1e400", "-1e400": "-1e400", "nan": "nan", "inf": "inf", "-1": "-1",
-    "hex": f"0x{'f' * 900}",
-}  # fmt: skip
+NUMBERS = [f"1{'0' * 400}", "1e400", "-1e400", "nan", "inf", "-1", f"0x{'f' * 900}"]
 
 
-@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("field", ["tp", "compute_scale", "splits", "jitter", "nvlink"])
-def test_a_number_that_no_parameter_has_is_refused_with_its_place(
-    tmp_path: Path, field: str, number: str
-) -> None:
+def test_a_number_that_no_parameter_has_is_refused_with_its_place(tmp_path: Path, field: str) -> None:
     path = tmp_path / "a.toml"
-    path.write_text(f"{field} = {number}\n")
-    assert said(path, "--params", str(path)).startswith(f"1:1: error parameters-file {field} ")
+    for number in NUMBERS:
+        path.write_text(f"{field} = {number}\n")
+        assert said(path, "--params", str(path)).startswith(f"1:1: error parameters-file {field} "), number
 
 
 GOOD = "npus_count: [ 128 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n"
@@ -134,7 +130,7 @@ YAML = {
         f"1:13: error network-yml found `` in topology, expected {KINDS}",
     ),
     "nesting": (
-        f"topology: {'[' * 30_000}\n",
+        f"topology: {'[' * 1_000}\n",
         " error network-yml found too many nested lists, expected one list a key",
     ),
     "many values": (
@@ -185,7 +181,6 @@ NETWORK = (
 )
 
 
-@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "-1e400", "NaN", "-Infinity", "-1", '"1_0"'])
 @pytest.mark.parametrize(
     ("option", "text", "name"),
     [
@@ -196,20 +191,21 @@ NETWORK = (
     ],
 )
 def test_a_number_that_no_json_file_has_is_refused_with_its_place(
-    tmp_path: Path, option: str, text: str, name: str, number: str
+    tmp_path: Path, option: str, text: str, name: str
 ) -> None:
     path = tmp_path / "a.json"
-    path.write_text(text.replace("UNITS", number))
-    line = said(path, option, str(path))
-    assert line.startswith("1:")
-    assert f" {name}, expected " in line
+    for number in ("1" + "0" * 400, "1e400", "-1e400", "NaN", "-Infinity", "-1", '"1_0"'):
+        path.write_text(text.replace("UNITS", number))
+        line = said(path, option, str(path))
+        assert line.startswith("1:"), number
+        assert f" {name}, expected " in line, number
 
 
-@pytest.mark.parametrize("depth", [*range(940, 1000, 4), 5000, 300_000])
-def test_json_of_any_depth_is_one_line(tmp_path: Path, depth: int) -> None:
+def test_json_of_any_depth_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "system.json"
-    path.write_text(f'{{"active-chunks-per-dimension": {"[" * depth}{"]" * depth}}}')
-    assert ": error system-json found " in f":{said(path, '--system', str(path))}"
+    for depth in (*range(940, 1000, 4), 5000, 300_000):
+        path.write_text(f'{{"active-chunks-per-dimension": {"[" * depth}{"]" * depth}}}')
+        assert ": error system-json found " in f":{said(path, '--system', str(path))}", depth
 
 
 def test_a_number_of_more_digits_than_python_reads_is_one_line(tmp_path: Path) -> None:

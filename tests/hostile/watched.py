@@ -1,7 +1,8 @@
 """Runs `wltui`; ends with status 77 as soon as it reaches for the network, runs a program or code of a file.
 
-`python -m tests.hostile.watched WORD...`: what Python itself tells an audit hook is looked at, so it does
-not matter which library would do it. Only below $WATCHED_FOLDER, if that is set, files may be written.
+`python -m tests.hostile.watched WORD...`, or several commands with ";" between them: what Python itself
+tells an audit hook is looked at, so it does not matter which library would do it. Only below
+$WATCHED_FOLDER, if that is set, files may be written.
 """
 
 from __future__ import annotations
@@ -53,12 +54,18 @@ def _may_write(path: object) -> bool:
 
 
 def main() -> int:
-    """The program under the hook, all of its imports too."""
+    """The program under the hook, all of its imports too; the greatest exit status of the commands."""
     sys.dont_write_bytecode = True
     sys.addaudithook(watch)
     from tui.cli import main as wltui
 
-    return wltui(sys.argv[1:])
+    commands: list[list[str]] = [[]]
+    for word in sys.argv[1:]:
+        if word == ";":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return max(wltui(words) for words in commands)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 # What a session imports by and by beside the modules of the program.
@@ -92,14 +93,16 @@ def _server(environment: tuple[tuple[str, str], ...]) -> _Server:
 
 def start(
     words: Sequence[str],
-    streams: Sequence[int],
-    terminal: int,
+    descriptors: Sequence[int],
     environment: Mapping[str, str],
     more: Mapping[str, str | None],
+    planted: str = "",
 ) -> ForkedProgram:
-    """Starts wltui with `words`, its three streams, its controlling terminal and `more` variables."""
+    """Starts wltui with `words` and `more` variables. descriptors: its three streams, and its controlling
+    terminal if it has one. planted: what is executed in its process first.
+    """
     server = _server(tuple(environment.items()))
-    pid = server.ask({"words": [*words], "environment": {**more}}, [*streams, terminal])
+    pid = server.ask({"words": [*words], "environment": {**more}, "planted": planted}, descriptors)
     assert pid is not None
     return ForkedProgram(server, pid)
 
@@ -107,13 +110,13 @@ def start(
 # -- the server ----------------------------------------------------------------------------
 
 
-def _serve(connection: socket.socket) -> list[str]:
-    """Answers until nobody asks; returns the words of a program in its own process."""
+def _serve(connection: socket.socket) -> dict[str, Any]:
+    """Answers until nobody asks; returns the question for a program in its own process."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 4)
         if not message:
             os._exit(0)
-        question = json.loads(message)
+        question: dict[str, Any] = json.loads(message)
         if "status of" in question:
             pid, status = os.waitpid(question["status of"], os.WNOHANG)
             answer = os.waitstatus_to_exitcode(status) if pid else None
@@ -122,7 +125,7 @@ def _serve(connection: socket.socket) -> list[str]:
             if answer == 0:
                 connection.close()
                 _become(descriptors, question["environment"])
-                return [str(word) for word in question["words"]]
+                return question
             for descriptor in descriptors:
                 os.close(descriptor)
         connection.send(json.dumps(answer).encode())
@@ -135,9 +138,9 @@ def _become(descriptors: list[int], environment: Mapping[str, str | None]) -> No
 
     os.setsid()
     os.environ.update({name: value for name, value in environment.items() if value is not None})
-    *streams, terminal = descriptors
-    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-    for number, descriptor in enumerate(streams):
+    for terminal in descriptors[3:]:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
     for descriptor in descriptors:
         os.close(descriptor)
@@ -167,5 +170,7 @@ if __name__ == "__main__":
         importlib.import_module(_name)
     gc.collect()
     gc.freeze()
-    sys.argv[1:] = _serve(socket.socket(fileno=int(sys.argv[1])))
+    _question = _serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.argv[1:] = _question["words"]
+    exec(_question["planted"])
     runpy.run_module("tui", run_name="__main__", alter_sys=True)

@@ -84,10 +84,10 @@ class Terminal:
         controls: bool = True,
         cwd: str | Path = ROOT,
         tour: bool = False,
-        anew: bool = False,
+        planted: str = "",
     ) -> None:
-        """tour: whether the first-start tour is shown, as to somebody who never started the program. anew:
-        whether `python -m tui` is started as a shell does it, and not forked with all that it imports.
+        """tour: whether the first-start tour is shown, as to somebody who never started the program.
+        planted: what is executed in the process of wltui before it starts.
         """
         self._answers = answers
         self.screen = pyte.Screen(columns, rows)
@@ -106,11 +106,13 @@ class Terminal:
             Path(f"{state}/wltui/tour-seen").touch()
         given = {"XDG_STATE_HOME": self._state.name, **(env or {})}
         streams = [self.slave if one is None else one for one in (stdin, stdout, stderr)]
-        is_wltui = [*words[:3]] == [sys.executable, "-m", "tui"] and controls and cwd == ROOT
+        is_wltui = [*words[:3]] == [sys.executable, "-m", "tui"] and cwd == ROOT
         self.process: subprocess.Popen[bytes] | ForkedProgram
-        if is_wltui and not anew and given.keys() <= _READ_WHILE_IT_RUNS:
-            self.process = start(words[3:], streams, self.slave, environment(), given)
+        if is_wltui and given.keys() <= _READ_WHILE_IT_RUNS:
+            with_terminal = [*streams, self.slave] if controls else streams
+            self.process = start(words[3:], with_terminal, environment(), given, planted)
         else:
+            assert not planted
             self.process = subprocess.Popen(
                 [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words] if controls else list(words),
                 stdin=streams[0],

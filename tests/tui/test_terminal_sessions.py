@@ -121,7 +121,7 @@ def test_a_signal_restores_the_terminal_and_ends_with_its_status(number: signal.
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_while_the_screen_comes_up_restores_the_terminal(number: signal.Signals) -> None:
-    with wltui(TABLE, anew=True) as terminal:
+    with wltui(TABLE) as terminal:
         terminal.wait_for(lambda: terminal.entered_alternate_screen)
         terminal.kill(number)
         assert terminal.wait_for_end() == 128 + number

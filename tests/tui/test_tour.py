@@ -11,7 +11,7 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.pseudo_terminal import wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.panels import WHAT_IF
 from tui.tour import FIXES, OTHERWISE, SHORT, STEPS, TRY_FIRST, TRY_THIS, Tour, first_tour
@@ -131,10 +131,10 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
 
 def test_the_first_start_in_a_terminal_has_it_and_the_second_has_not(tmp_path: Path) -> None:
     env: dict[str, str | None] = {"XDG_STATE_HOME": str(tmp_path)}
-    with wltui(SEED, screen=None, env=env, tour=True) as terminal:
+    with wltui(MISTAKES, screen=None, env=env, tour=True) as terminal:
         terminal.wait_for(" 1 of 6:")
         terminal.press_each(("2", " 1 of 6:"), ("q", ""))
-    with wltui(SEED, screen=None, env=env, tour=True) as terminal:
+    with wltui(MISTAKES, screen=None, env=env, tour=True) as terminal:
         terminal.wait_for("? keys")
         assert " of 6:" not in terminal.text
         terminal.press_each(("q", ""))

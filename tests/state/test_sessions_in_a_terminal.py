@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import SEED_001
+from tests.command_line.running import SEED_001, wltui_here
 from tests.tui.pseudo_terminal import ROOT, Terminal, wltui
 from tui.state.keeper import NOT_RESTORED, NOT_SAVED
 
@@ -49,7 +49,7 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         )
         terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 472.5 us"))
         # What the mark had to say is gone with the next key.
-        terminal.settle(0.3)
+        terminal.settle()
         rows = terminal.lines[:34]
         quit(terminal)
     assert session_files(state) == ["001_moe_128npu_with_mistakes.txt"]
@@ -57,28 +57,23 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         terminal.wait_for("restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh")
         terminal.wait_for(lambda: terminal.lines[:34] == rows)
         terminal.press_each(("'", "stage 1"), ("\x1b", TIMELINE))
-        terminal.settle(0.3)
+        terminal.settle()
         terminal.press_each(("R", ">  *  2"))
         assert "--pp 2" in terminal.line_with(">  *  2")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_keeps_the_session(state: Path, number: signal.Signals) -> None:
+def test_a_signal_and_a_terminal_that_goes_away_keep_the_session(state: Path) -> None:
+    """Each goes one lane on from where the one before was left."""
     with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
-        terminal.press("2jjj")
-        terminal.wait_for(">+ stage  3")
-        terminal.kill(number)
-        assert terminal.wait_for_end() == 128 + number
+        terminal.press_each(("", "[1 Summary]"), ("2j", ">+ stage  1"))
+        terminal.kill(signal.SIGTERM)
+        assert terminal.wait_for_end() == 128 + signal.SIGTERM
     with opened(state) as terminal:
-        terminal.wait_for(">+ stage  3")
-
-
-def test_a_terminal_that_goes_away_keeps_the_session(state: Path) -> None:
+        terminal.press_each(("", ">+ stage  1"), ("j", ">+ stage  2"))
+        terminal.kill(signal.SIGHUP)
+        assert terminal.wait_for_end() == 128 + signal.SIGHUP
     with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
-        terminal.press("2jjj")
-        terminal.wait_for(">+ stage  3")
+        terminal.press_each(("", ">+ stage  2"), ("j", ">+ stage  3"))
         terminal.settle()
         terminal.hang_up()
         terminal.wait_for_end()
@@ -86,15 +81,17 @@ def test_a_terminal_that_goes_away_keeps_the_session(state: Path) -> None:
         terminal.wait_for(">+ stage  3")
 
 
-def test_the_session_is_kept_some_seconds_after_a_change_and_kill_9_loses_no_more(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
-        terminal.press("2jjj")
-        terminal.wait_for(">+ stage  3")
-        terminal.wait_for(lambda: session_files(state) != [])
+def test_the_session_is_kept_some_time_after_a_change_and_kill_9_loses_no_more(state: Path) -> None:
+    soon = "import tui.state.keeper; tui.state.keeper.SAVE_AFTER = 0.3"
+    with opened(state, planted=soon) as terminal:
+        terminal.press_each(("", "[1 Summary]"), ("2jjj", ">+ stage  3"))
+        terminal.settle()
         before = len(terminal.raw)
-        terminal.settle(1.0)
+        terminal.wait_for(
+            lambda: any('"lane":[[],3,' in path.read_text() for path in state.glob("wltui/*.json"))
+        )
         # Keeping it shows nothing: an idle screen sends nothing.
+        terminal.settle()
         assert len(terminal.raw) == before
         terminal.kill(signal.SIGKILL)
         terminal.wait_for_end()
@@ -118,7 +115,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
         assert "not run yet" in terminal.line_with("--pp 2")
         terminal.press("\x1b")
         terminal.wait_for("[5 Param")
-        terminal.settle(0.3)
+        terminal.settle()
         quit(terminal)
     # What the command line stated was not the session's.
     with opened(state) as terminal:
@@ -151,7 +148,7 @@ def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Pa
         )
         terminal.press_each(("2", TIMELINE))
         terminal.press("www")
-        terminal.settle(0.3)
+        terminal.settle()
         quit(terminal)
     text = file.read_text().replace("attention_row", "attention_RoW")
     file.write_text(text)
@@ -218,7 +215,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
         terminal.press("\x1b")
         terminal.wait_for(TIMELINE)
         terminal.press("l")
-        terminal.settle(0.3)
+        terminal.settle()
         rows = terminal.lines[2:35]
         quit(terminal)
     with opened(state, file=file) as terminal:
@@ -250,10 +247,9 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
         assert "replayed, 1 micro-batch" in terminal.lines[0]
 
 
-def test_without_a_terminal_nothing_is_read_or_written(state: Path) -> None:
-    from tests.command_line.running import wltui as run
-
+def test_without_a_terminal_nothing_is_read_or_written(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     for words in ([SEED_001], [SEED_001, "--snapshot", "2jj"], ["report", SEED_001]):
-        assert run(*words, XDG_STATE_HOME=str(state)).returncode == 0
+        assert wltui_here(*words).returncode == 0
     assert list(state.iterdir()) == []

@@ -6,11 +6,15 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from textual.events import Key
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from tui.app import WltuiApp
 
 PATIENCE = 60.0
+# Keys of a character that have a name of their own.
+_CHARACTERS = {"space": " ", "colon": ":", "slash": "/", "backslash": "\\", "full_stop": ".", "minus": "-"}
 
 
 def screen_text(app: WltuiApp) -> str:
@@ -30,6 +34,19 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
         await pilot.press(key)
         await pilot.pause()
         await pilot.pause()
+
+
+async def burst(pilot: Pilot[None], *keys: str) -> None:
+    """Send keys all at once, as somebody who types ahead: what they lead to is drawn once."""
+    driver = pilot.app._driver
+    assert driver is not None
+    for name in keys:
+        key = _character_to_key(name) if len(name) == 1 and not name.isalnum() else name
+        event = Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None))
+        event.set_sender(pilot.app)
+        driver.send_message(event)
+    await pilot.pause()
+    await pilot.pause()
 
 
 async def resize(pilot: Pilot[None], columns: int, rows: int) -> None:

@@ -14,7 +14,7 @@ from tui.app import WltuiApp
 
 PATIENCE = 60.0
 # Keys of a character that have a name of their own.
-_CHARACTERS = {"space": " ", "colon": ":", "slash": "/", "backslash": "\\", "full_stop": ".", "minus": "-"}
+_CHARACTERS = {"space": " ", "full_stop": ".", "underscore": "_", "minus": "-", "colon": ":", "slash": "/"}
 
 
 def screen_text(app: WltuiApp) -> str:

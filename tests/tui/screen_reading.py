@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+import unicodedata
 from collections.abc import Callable
 
 from textual.events import Key
-from textual.keys import _character_to_key
+from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from textual.pilot import Pilot
 
 from tui.app import WltuiApp
 
 PATIENCE = 60.0
-# Keys of a character that have a name of their own.
-_CHARACTERS = {"space": " ", "full_stop": ".", "underscore": "_", "minus": "-", "colon": ":", "slash": "/"}
 
 
 def screen_text(app: WltuiApp) -> str:
@@ -42,7 +41,11 @@ async def burst(pilot: Pilot[None], *keys: str) -> None:
     assert driver is not None
     for name in keys:
         key = _character_to_key(name) if len(name) == 1 and not name.isalnum() else name
-        event = Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None))
+        try:
+            char = unicodedata.lookup(_get_unicode_name_from_key(REPLACED_KEYS.get(key, key)))
+        except KeyError:
+            char = key if len(key) == 1 else None
+        event = Key(key, char)
         event.set_sender(pilot.app)
         driver.send_message(event)
     await pilot.pause()

@@ -453,9 +453,13 @@ async def test_parameters_that_cannot_be_are_said(make_app: MakeApp) -> None:
         ({"dim": 3}, "dim"),
     ]  # fmt: skip
     (good,) = swept("tp=1")
-    app = swept_app(
-        make_app, [replace(good, point=number, parameters=one) for number, (one, _) in enumerate(expected)]
-    )
+    # Points that take as long stand in one line.
+    steps = itertools.count(good.step_time_ns or 0, 1_000_000)
+    given = [
+        replace(good, point=number, step_time_ns=next(steps), parameters=one)
+        for number, (one, _) in enumerate(expected)
+    ]
+    app = swept_app(make_app, given)
     async with app.run_test(size=(120, 36)) as pilot:
         view = view_of(app)
         seen = set()

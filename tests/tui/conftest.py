@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import textual.app
+import textual.pilot
+from textual._context import active_app
+from textual._wait import wait_for_idle
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
 
 from simcore.analysis.what_if import what_if
 from simcore.measured import MeasuredRun
@@ -28,10 +36,58 @@ MakePair = Callable[..., WltuiApp]
 
 
 @pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pilot waits until the process is idle, in steps of 20 ms by default: three for each key."""
-    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 1 / 250, raising=False)
-    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 1 / 500, raising=False)
+def _exact_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pilot waits until nothing is left to be done. Its own way is to look whether the process takes little
+    processor time, in steps of 20 ms, four of them for each key.
+    """
+    for waiting in (textual.app, textual.pilot):
+        monkeypatch.setattr(waiting, "wait_for_idle", _wait_until_idle)
+    # What has been sent to the widgets is done by then; a message to each of them takes as long as a key.
+    monkeypatch.setattr(Pilot, "_wait_for_screen", _wait_until_idle)
+    # Its own way is left for workers at work.
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 1 / 250)
+    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 1 / 500)
+
+
+async def _wait_until_idle(*_: object) -> bool:
+    """Waits until the event loop has nothing to call, and workers are done or have to wait themselves."""
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    app = active_app.get()
+    while True:
+        idle_rounds = 0
+        while idle_rounds < 2:
+            # What threads have sent is asked for in between.
+            await asyncio.sleep(0)
+            idle_rounds = 0 if ready else idle_rounds + 1
+        due = [screen for screen in app.screen_stack if screen._update_timer._active.is_set()]
+        for screen in due:
+            # It would be 16 ms later.
+            screen._on_timer_update()
+        if app._resize_timer is not None:
+            # Textual answers to a new size 8 ms later.
+            await asyncio.sleep(0.002)
+        elif not due:
+            break
+    if not all(one.is_finished for one in app.workers):
+        await wait_for_idle(0)
+    return True
+
+
+_RULES: dict[object, list[RuleSet]] = {}
+
+
+@pytest.fixture(autouse=True)
+def _rules_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The style sheets of Textual's widgets and of the app are parsed once a process, not once an app."""
+    parse = Stylesheet._parse_rules
+
+    def parse_once(sheet: Stylesheet, *arguments: Any, **keywords: Any) -> list[RuleSet]:
+        key = (*arguments, *keywords.items(), *sheet._variables.items())
+        if key not in _RULES:
+            _RULES[key] = parse(sheet, *arguments, **keywords)
+        return _RULES[key]
+
+    monkeypatch.setattr(Stylesheet, "_parse_rules", parse_once)
 
 
 _SEARCHED: dict[object, list[WhatIf]] = {}

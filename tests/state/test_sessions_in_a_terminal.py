@@ -27,6 +27,13 @@ def opened(state: Path, *words: str, file: str = SEED_001, **keywords: object) -
     return wltui(file, *words, screen=None, env={"XDG_STATE_HOME": str(state)}, **keywords)
 
 
+def begun(state: Path, file: str = SEED_001, **keywords: object) -> Terminal:
+    """The same for the first time, on the timeline: there nothing is searched in the background."""
+    terminal = opened(state, "--screen", "timeline", file=file, **keywords)
+    terminal.wait_for(TIMELINE)
+    return terminal
+
+
 def quit(terminal: Terminal) -> None:
     """Quit; nothing is left on the terminal."""
     terminal.press("q")
@@ -64,8 +71,8 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
 
 def test_a_signal_and_a_terminal_that_goes_away_keep_the_session(state: Path) -> None:
     """Each goes one lane on from where the one before was left."""
-    with opened(state) as terminal:
-        terminal.press_each(("", "[1 Summary]"), ("2j", ">+ stage  1"))
+    with begun(state) as terminal:
+        terminal.press_each(("j", ">+ stage  1"))
         terminal.kill(signal.SIGTERM)
         assert terminal.wait_for_end() == 128 + signal.SIGTERM
     with opened(state) as terminal:
@@ -83,8 +90,8 @@ def test_a_signal_and_a_terminal_that_goes_away_keep_the_session(state: Path) ->
 
 def test_the_session_is_kept_some_time_after_a_change_and_kill_9_loses_no_more(state: Path) -> None:
     soon = "import tui.state.keeper; tui.state.keeper.SAVE_AFTER = 0.3"
-    with opened(state, planted=soon) as terminal:
-        terminal.press_each(("", "[1 Summary]"), ("2jjj", ">+ stage  3"))
+    with begun(state, planted=soon) as terminal:
+        terminal.press_each(("jjj", ">+ stage  3"))
         terminal.settle()
         before = len(terminal.raw)
         terminal.wait_for(
@@ -124,8 +131,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
 
 
 def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state) as terminal:
         terminal.press("2jjj")
         terminal.wait_for(">+ stage  3")
         quit(terminal)
@@ -141,8 +147,7 @@ def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
 def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Path, tmp_path: Path) -> None:
     file = tmp_path / "workload.txt"
     shutil.copy(ROOT / SEED_001, file)
-    with opened(state, file=str(file)) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state, file=str(file)) as terminal:
         terminal.press_each(
             ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
@@ -160,8 +165,7 @@ def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Pa
 
 
 def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state) as terminal:
         terminal.press_each(
             ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
@@ -176,8 +180,7 @@ def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> Non
 
 
 def test_a_damaged_session_is_said_on_the_screen_and_nothing_of_it_reaches_the_terminal(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state) as terminal:
         quit(terminal)
     (path,) = state.glob("wltui/*.json*")
     path.write_text('{"format": "\x7f\\u001b[2JHELLO"}')
@@ -204,8 +207,7 @@ def test_a_state_directory_that_cannot_be_is_one_line_at_the_end(tmp_path: Path)
 
 def test_a_measured_run_has_a_session_too(state: Path) -> None:
     file = "fixtures/004_megatron_rank7_trace.txt"
-    with opened(state, file=file) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state, file=file) as terminal:
         terminal.press("2")
         terminal.wait_for(TIMELINE)
         terminal.press("wwm")
@@ -225,8 +227,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
 
 def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) -> None:
     file = "fixtures/004_megatron_rank7_trace.txt"
-    with opened(state, file=file) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state, file=file) as terminal:
         terminal.press_each(("5", ">  compute  "), (">", "replayed: compute x2"), ("2", TIMELINE))
         quit(terminal)
     with opened(state, file=file) as terminal:

@@ -121,7 +121,7 @@ def test_a_terminal_that_takes_nothing_does_not_hold_up_the_end() -> None:
 
 def test_a_hundred_sizes_while_a_run_is_simulated() -> None:
     choose = random.Random(1)
-    with opened() as terminal:
+    with opened(SEED, "--microbatches", "6") as terminal:
         terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"), ("l", "simulating"))
         some = [(choose.randint(1, 250), choose.randint(1, 70)) for _ in range(97)]
         for size in ((1, 1), (10, 3), (400, 120), *some):
@@ -130,7 +130,7 @@ def test_a_hundred_sizes_while_a_run_is_simulated() -> None:
             while time.monotonic() < until:
                 terminal.pump(0.01)
         terminal.resize(120, 36)
-        terminal.wait_for(lambda: "step 14.774 s  no change" in terminal.lines[1])
+        terminal.wait_for(lambda: "  no change" in terminal.lines[1])
         terminal.settle()
         shown = seen_cells(terminal.screen)
         terminal.screen.reset()

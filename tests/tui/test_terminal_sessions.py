@@ -15,9 +15,9 @@ from tests.tui.pseudo_terminal import SEED, TABLE, Terminal, wltui
 TIMELINE = "At the cursor"
 
 
-def opened(file: str = SEED, **keywords: object) -> Terminal:
+def opened(file: str = SEED, *words: str, **keywords: object) -> Terminal:
     """wltui on seed 002 or another file, its timeline on the screen."""
-    terminal = wltui(file, **keywords)
+    terminal = wltui(file, *words, **keywords)
     try:
         terminal.wait_for(lambda: TIMELINE in terminal.text and "q quit" in terminal.lines[-1])
     except BaseException:

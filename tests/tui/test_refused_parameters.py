@@ -61,14 +61,17 @@ async def test_a_value_that_is_none_is_said_until_the_next_key_that_concerns_it(
             assert "not run" not in screen_text(app)
 
 
-def test_another_draft_ends_what_was_said_of_the_one_before() -> None:
-    view = LoneForm(seed())
-    view.enter_value("tp", "0")
-    assert view.refusal.words.endswith(NO_COUNT)
-    # A what-if of another screen.
-    view.session.edit(view.session.opened.setup.with_parameters(Parameters(tp=3)))
-    view._run()
-    assert view.refusal.words.startswith("world 1024 is not a multiple of tp 3 x pp 16 = 48")
+async def test_another_draft_ends_what_was_said_of_the_one_before(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        view = await open_field(pilot, "tp")
+        await type_value(pilot, "0")
+        assert view.refusal.words.endswith(NO_COUNT)
+        # A what-if of another screen.
+        app.session.edit(app.session.opened.setup.with_parameters(Parameters(tp=3)))
+        app.runs.run_draft()  # type: ignore[attr-defined]
+        await run_over(pilot)
+        assert view.refusal.words.startswith("world 1024 is not a multiple of tp 3 x pp 16 = 48")
 
 
 async def test_what_cannot_be_simulated_is_saved_as_it_is_shown_and_said_to_be(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import SEED_001
+from tests.command_line.running import SEED_001, wltui_here
 from tests.tui.pseudo_terminal import ROOT, Terminal, wltui
 from tui.state.keeper import NOT_RESTORED, NOT_SAVED
 
@@ -25,6 +25,13 @@ def state(tmp_path: Path) -> Path:
 def opened(state: Path, *words: str, file: str = SEED_001, **keywords: object) -> Terminal:
     """wltui with its sessions in a directory."""
     return wltui(file, *words, screen=None, env={"XDG_STATE_HOME": str(state)}, **keywords)
+
+
+def begun(state: Path, file: str = SEED_001, **keywords: object) -> Terminal:
+    """The same for the first time, on the timeline: there nothing is searched in the background."""
+    terminal = opened(state, "--screen", "timeline", file=file, **keywords)
+    terminal.wait_for(TIMELINE)
+    return terminal
 
 
 def quit(terminal: Terminal) -> None:
@@ -49,7 +56,7 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         )
         terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 472.5 us"))
         # What the mark had to say is gone with the next key.
-        terminal.settle(0.3)
+        terminal.settle()
         rows = terminal.lines[:34]
         quit(terminal)
     assert session_files(state) == ["001_moe_128npu_with_mistakes.txt"]
@@ -57,28 +64,23 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         terminal.wait_for("restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh")
         terminal.wait_for(lambda: terminal.lines[:34] == rows)
         terminal.press_each(("'", "stage 1"), ("\x1b", TIMELINE))
-        terminal.settle(0.3)
+        terminal.settle()
         terminal.press_each(("R", ">  *  2"))
         assert "--pp 2" in terminal.line_with(">  *  2")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_keeps_the_session(state: Path, number: signal.Signals) -> None:
+def test_a_signal_and_a_terminal_that_goes_away_keep_the_session(state: Path) -> None:
+    """Each goes one lane on from where the one before was left."""
+    with begun(state) as terminal:
+        terminal.press_each(("j", ">+ stage  1"))
+        terminal.kill(signal.SIGTERM)
+        assert terminal.wait_for_end() == 128 + signal.SIGTERM
     with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
-        terminal.press("2jjj")
-        terminal.wait_for(">+ stage  3")
-        terminal.kill(number)
-        assert terminal.wait_for_end() == 128 + number
+        terminal.press_each(("", ">+ stage  1"), ("j", ">+ stage  2"))
+        terminal.kill(signal.SIGHUP)
+        assert terminal.wait_for_end() == 128 + signal.SIGHUP
     with opened(state) as terminal:
-        terminal.wait_for(">+ stage  3")
-
-
-def test_a_terminal_that_goes_away_keeps_the_session(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
-        terminal.press("2jjj")
-        terminal.wait_for(">+ stage  3")
+        terminal.press_each(("", ">+ stage  2"), ("j", ">+ stage  3"))
         terminal.settle()
         terminal.hang_up()
         terminal.wait_for_end()
@@ -86,15 +88,17 @@ def test_a_terminal_that_goes_away_keeps_the_session(state: Path) -> None:
         terminal.wait_for(">+ stage  3")
 
 
-def test_the_session_is_kept_some_seconds_after_a_change_and_kill_9_loses_no_more(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
-        terminal.press("2jjj")
-        terminal.wait_for(">+ stage  3")
-        terminal.wait_for(lambda: session_files(state) != [])
+def test_the_session_is_kept_some_time_after_a_change_and_kill_9_loses_no_more(state: Path) -> None:
+    soon = "import tui.state.keeper; tui.state.keeper.SAVE_AFTER = 0.3"
+    with begun(state, planted=soon) as terminal:
+        terminal.press_each(("jjj", ">+ stage  3"))
+        terminal.settle()
         before = len(terminal.raw)
-        terminal.settle(1.0)
+        terminal.wait_for(
+            lambda: any('"lane":[[],3,' in path.read_text() for path in state.glob("wltui/*.json"))
+        )
         # Keeping it shows nothing: an idle screen sends nothing.
+        terminal.settle()
         assert len(terminal.raw) == before
         terminal.kill(signal.SIGKILL)
         terminal.wait_for_end()
@@ -118,7 +122,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
         assert "not run yet" in terminal.line_with("--pp 2")
         terminal.press("\x1b")
         terminal.wait_for("[5 Param")
-        terminal.settle(0.3)
+        terminal.settle()
         quit(terminal)
     # What the command line stated was not the session's.
     with opened(state) as terminal:
@@ -127,8 +131,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
 
 
 def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state) as terminal:
         terminal.press("2jjj")
         terminal.wait_for(">+ stage  3")
         quit(terminal)
@@ -144,14 +147,13 @@ def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
 def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Path, tmp_path: Path) -> None:
     file = tmp_path / "workload.txt"
     shutil.copy(ROOT / SEED_001, file)
-    with opened(state, file=str(file)) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state, file=str(file)) as terminal:
         terminal.press_each(
             ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
         terminal.press_each(("2", TIMELINE))
         terminal.press("www")
-        terminal.settle(0.3)
+        terminal.settle()
         quit(terminal)
     text = file.read_text().replace("attention_row", "attention_RoW")
     file.write_text(text)
@@ -163,8 +165,7 @@ def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Pa
 
 
 def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state) as terminal:
         terminal.press_each(
             ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
@@ -179,8 +180,7 @@ def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> Non
 
 
 def test_a_damaged_session_is_said_on_the_screen_and_nothing_of_it_reaches_the_terminal(state: Path) -> None:
-    with opened(state) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state) as terminal:
         quit(terminal)
     (path,) = state.glob("wltui/*.json*")
     path.write_text('{"format": "\x7f\\u001b[2JHELLO"}')
@@ -207,8 +207,7 @@ def test_a_state_directory_that_cannot_be_is_one_line_at_the_end(tmp_path: Path)
 
 def test_a_measured_run_has_a_session_too(state: Path) -> None:
     file = "fixtures/004_megatron_rank7_trace.txt"
-    with opened(state, file=file) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state, file=file) as terminal:
         terminal.press("2")
         terminal.wait_for(TIMELINE)
         terminal.press("wwm")
@@ -218,7 +217,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
         terminal.press("\x1b")
         terminal.wait_for(TIMELINE)
         terminal.press("l")
-        terminal.settle(0.3)
+        terminal.settle()
         rows = terminal.lines[2:35]
         quit(terminal)
     with opened(state, file=file) as terminal:
@@ -228,8 +227,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
 
 def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) -> None:
     file = "fixtures/004_megatron_rank7_trace.txt"
-    with opened(state, file=file) as terminal:
-        terminal.wait_for("[1 Summary]")
+    with begun(state, file=file) as terminal:
         terminal.press_each(("5", ">  compute  "), (">", "replayed: compute x2"), ("2", TIMELINE))
         quit(terminal)
     with opened(state, file=file) as terminal:
@@ -250,10 +248,9 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
         assert "replayed, 1 micro-batch" in terminal.lines[0]
 
 
-def test_without_a_terminal_nothing_is_read_or_written(state: Path) -> None:
-    from tests.command_line.running import wltui as run
-
+def test_without_a_terminal_nothing_is_read_or_written(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     for words in ([SEED_001], [SEED_001, "--snapshot", "2jj"], ["report", SEED_001]):
-        assert run(*words, XDG_STATE_HOME=str(state)).returncode == 0
+        assert wltui_here(*words).returncode == 0
     assert list(state.iterdir()) == []

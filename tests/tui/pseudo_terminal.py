@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pyte
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.tui.program_server import ROOT, ForkedProgram, start
+
 SEED = "fixtures/002_gpt_1024npu.txt"
 # It is opened in two thirds of the time, for what is the same of every file.
 TABLE = "fixtures/003_gpt2_large_op_table.txt"
@@ -35,6 +36,9 @@ _LOGIN = (
     "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); "
     "os.environ.pop('LC_CTYPE', None); os.execvp(sys.argv[2], sys.argv[2:])"
 )
+
+# wltui reads these while it runs; with others than these, which Python and Textual read first, it is started.
+_READ_WHILE_IT_RUNS = {"XDG_STATE_HOME", "SSH_CONNECTION"}
 
 # Questions to the terminal and keyboard protocols that pyte would print as text.
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?[0-9;]*u")
@@ -80,8 +84,11 @@ class Terminal:
         controls: bool = True,
         cwd: str | Path = ROOT,
         tour: bool = False,
+        planted: str = "",
     ) -> None:
-        """tour: whether the first-start tour is shown, as to somebody who never started the program."""
+        """tour: whether the first-start tour is shown, as to somebody who never started the program.
+        planted: what is executed in the process of wltui before it starts.
+        """
         self._answers = answers
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
@@ -97,15 +104,24 @@ class Terminal:
         if not tour and os.path.isdir(state):
             os.makedirs(f"{state}/wltui", exist_ok=True)
             Path(f"{state}/wltui/tour-seen").touch()
-        self.process = subprocess.Popen(
-            [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words] if controls else list(words),
-            stdin=self.slave if stdin is None else stdin,
-            stdout=self.slave if stdout is None else stdout,
-            stderr=self.slave if stderr is None else stderr,
-            cwd=cwd,
-            env=environment(**{"XDG_STATE_HOME": self._state.name, **(env or {})}),
-            start_new_session=True,
-        )
+        given = {"XDG_STATE_HOME": self._state.name, **(env or {})}
+        streams = [self.slave if one is None else one for one in (stdin, stdout, stderr)]
+        is_wltui = [*words[:3]] == [sys.executable, "-m", "tui"] and cwd == ROOT
+        self.process: subprocess.Popen[bytes] | ForkedProgram
+        if is_wltui and given.keys() <= _READ_WHILE_IT_RUNS:
+            with_terminal = [*streams, self.slave] if controls else streams
+            self.process = start(words[3:], with_terminal, environment(), given, planted)
+        else:
+            assert not planted
+            self.process = subprocess.Popen(
+                [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words] if controls else list(words),
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                cwd=cwd,
+                env=environment(**given),
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Terminal:
         return self

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+import unicodedata
 from collections.abc import Callable
 
+from textual.events import Key
+from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from textual.pilot import Pilot
 
 from tui.app import WltuiApp
@@ -30,6 +33,23 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
         await pilot.press(key)
         await pilot.pause()
         await pilot.pause()
+
+
+async def burst(pilot: Pilot[None], *keys: str) -> None:
+    """Send keys all at once, as somebody who types ahead: what they lead to is drawn once."""
+    driver = pilot.app._driver
+    assert driver is not None
+    for name in keys:
+        key = _character_to_key(name) if len(name) == 1 and not name.isalnum() else name
+        try:
+            char = unicodedata.lookup(_get_unicode_name_from_key(REPLACED_KEYS.get(key, key)))
+        except KeyError:
+            char = key if len(key) == 1 else None
+        event = Key(key, char)
+        event.set_sender(pilot.app)
+        driver.send_message(event)
+    await pilot.pause()
+    await pilot.pause()
 
 
 async def resize(pilot: Pilot[None], columns: int, rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 
 import pyte
@@ -11,6 +12,7 @@ from pyte.screens import Char
 Cell = tuple[str, str, str, frozenset[str]]
 
 
+@functools.lru_cache(10_000)
 def seen(char: Char) -> Cell:
     """(text, colour, background, attributes) of a cell; of an empty one only what shows on it."""
     on_blanks = {name for name in ("reverse", "underscore", "strikethrough") if getattr(char, name)}
@@ -27,6 +29,8 @@ def seen_cells(screen: pyte.Screen) -> list[list[Cell]]:
 
 def differences(found: list[list[Cell]], expected: list[list[Cell]]) -> list[str]:
     """Where two screens differ, in words."""
+    if found == expected:
+        return []
     if [len(row) for row in found] != [len(row) for row in expected]:
         return ["another size"]
     return [

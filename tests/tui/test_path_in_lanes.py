@@ -24,7 +24,7 @@ from tests.tui.made_runs import (
     two_stages,
     window_of,
 )
-from tests.tui.screen_reading import press, screen_rows
+from tests.tui.screen_reading import burst, press, screen_rows
 from tests.tui.test_measured_screens import four_ranks
 from tests.tui.test_measured_screens import seed as measured_seed
 from tui.frame import ASCII, BLOCKS
@@ -94,6 +94,7 @@ def test_ranks_that_are_one_lane_and_ranks_apart_have_their_part() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
 @pytest.mark.parametrize("share", [1, 2, 3, 5, 6])
 def test_by_colour_the_path_alone_has_any_and_without_it_other_glyphs(glyphs: object, share: int) -> None:
@@ -212,7 +213,8 @@ async def test_the_key_and_the_palette_turn_it_on_and_off(make_app: MakeApp) -> 
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "P")
         assert "critical path on" in screen_rows(app)[-2]
-        await press(pilot, "colon", *"path on/off", "enter")
+        await press(pilot, "colon")
+        await burst(pilot, *"path on/off", "enter")
         assert "critical path off" in screen_rows(app)[-2]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import run, seed_workload
+from tests.tui.made_runs import four_stages
 from tests.tui.screen_reading import press, resize, run_over
 from tests.tui.terminal_cells import Cell, differences, seen_cells
 from tui.app import WltuiApp
@@ -57,13 +58,21 @@ class Line:
         self.screen.resize(rows, columns)
 
 
+@functools.lru_cache(2000)
+def row_cells(text: str, width: int) -> list[Cell]:
+    """The cells of a row that is painted alone: most rows of a picture are those of the one before."""
+    screen = pyte.Screen(width, 1)
+    pyte.Stream(screen).feed("\x1b[?7l" + text)
+    return seen_cells(screen)[0]
+
+
 class Watched(WltuiApp):
-    """An app under a pilot that sends its pictures to a line: seed 002 with few micro-batches, which is
+    """An app under a pilot that sends its pictures to a line: seed 002 on four stages, which is
     searched sooner.
     """
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(Session(run(seed_workload(), microbatches=2)), first="timeline", **keywords)
+        super().__init__(Session(four_stages()), first="timeline", **keywords)
         self.line = Line()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
@@ -73,14 +82,9 @@ class Watched(WltuiApp):
 
     def painted(self) -> list[list[Cell]]:
         """The cells as Textual paints them, all of them anew."""
-        width, height = self.size
-        screen = pyte.Screen(width, height)
-        stream = pyte.Stream(screen)
-        stream.feed("\x1b[?7l")
         visible_screen_stack.set(self._background_screens)
-        for y, strip in enumerate(self.screen._compositor.render_strips()):
-            stream.feed(f"\x1b[{y + 1};1H{strip.render(self.console)}")
-        return seen_cells(screen)
+        strips = self.screen._compositor.render_strips()
+        return [row_cells(strip.render(self.console), self.size.width) for strip in strips]
 
 
 async def random_session(app: Watched, choose: random.Random, steps: int) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.conftest import MakeApp
-from tests.tui.screen_reading import press, screen_rows
+from tests.tui.made_runs import small
+from tests.tui.screen_reading import burst, press, screen_rows
 
 # Keys up to a prompt; what is typed; the rows that are seen then.
 _PROMPTS: dict[str, tuple[tuple[str, ...], str, list[str]]] = {
@@ -32,25 +33,30 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there.csv").write_text("")
 
 
-@pytest.mark.parametrize("name", _PROMPTS)
-async def test_what_is_typed_is_seen_on_80_columns(make_app: MakeApp, name: str) -> None:
-    keys, text, expected = _PROMPTS[name]
-    app = make_app()
+async def test_what_is_typed_is_seen_on_80_columns(make_app: MakeApp) -> None:
+    app = make_app(small())
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, *keys, *("space" if char == " " else char for char in text))
-        assert [row.strip() for row in screen_rows(app)[-2:]] == expected
+        for keys, text, expected in _PROMPTS.values():
+            await press(pilot, keys[0])
+            await burst(pilot, *keys[1:])
+            await burst(pilot, *("space" if char == " " else char for char in text))
+            assert [row.strip() for row in screen_rows(app)[-2:]] == expected
+            await press(pilot, "escape")
 
 
-@pytest.mark.parametrize("keys", [("L", *"zzz", "enter"), ("E",), ("E", *"there.csv", "enter"), ("slash",)])
-async def test_what_is_typed_is_seen_on_60_columns(make_app: MakeApp, keys: tuple[str, ...]) -> None:
-    app = make_app()
+async def test_what_is_typed_is_seen_on_60_columns(make_app: MakeApp) -> None:
+    app = make_app(small())
     async with app.run_test(size=(60, 24)) as pilot:
-        await press(pilot, *keys, *"typed.here")
-        assert "typed.here" in screen_rows(app)[-1]
+        for keys in (("L", *"zzz", "enter"), ("E",), ("E", *"there.csv", "enter"), ("slash",)):
+            await press(pilot, keys[0])
+            await burst(pilot, *keys[1:])
+            await burst(pilot, *"typed.here")
+            assert "typed.here" in screen_rows(app)[-1], keys
+            await press(pilot, "escape")
 
 
 async def test_an_answer_that_is_too_long_is_cut_with_dots(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(60, 24)) as pilot:
         await press(pilot, "5", *"jjj", "enter", *"2.5")
         assert screen_rows(app)[-1].rstrip() == " pp [stages] 2.5          a whole number from 1 to 2^40 ..."

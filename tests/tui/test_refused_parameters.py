@@ -12,7 +12,7 @@ from tests.says import figures
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tests.tui.test_parameter_form import open_field, type_value
+from tests.tui.test_parameter_form import LoneForm, open_field, type_value
 from tests.tui.test_parameter_keys import answer
 from tui.frame import text_of
 from tui.parameters.view import NOTHING_TO_UNDO, ON_EVERY_SCREEN, UNCHANGED, ParametersView
@@ -24,45 +24,41 @@ REFUSED = "world 128 is not a multiple of tp 16 x pp 16 = 256"
 NO_COUNT = "a whole number from 1 to 2^40 is expected"
 
 
-@pytest.mark.parametrize("back", [("equals_sign", "8", "enter"), ("u",), ("x",), ("delete",)])
-async def test_a_refusal_goes_when_the_draft_can_be_simulated_again(
-    make_app: MakeApp, back: tuple[str, ...]
-) -> None:
+async def test_a_refusal_goes_when_the_draft_can_be_simulated_again(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "world")
         await type_value(pilot, "128")
-        await open_field(pilot, "tp")
-        await press(pilot, "greater_than_sign")
-        await run_over(pilot)
-        assert REFUSED in screen_text(app)
-        assert "change not run" in screen_rows(app)[0]
-        # The refused draft does not run any more.
-        assert "stop the run" not in screen_rows(app)[-1]
-        await press(pilot, *back)
-        await run_over(pilot)
-        text = screen_text(app)
-        assert "is not a multiple" not in text
-        assert "not run" not in text
-        assert ON_EVERY_SCREEN.partition(";")[0] in text or "as opened" in text
+        for back in (("equals_sign", "8", "enter"), ("u",), ("delete",), ("x",)):
+            await open_field(pilot, "tp")
+            await press(pilot, "greater_than_sign")
+            await run_over(pilot)
+            assert REFUSED in screen_text(app), back
+            assert "change not run" in screen_rows(app)[0]
+            # The refused draft does not run any more.
+            assert "stop the run" not in screen_rows(app)[-1]
+            await press(pilot, *back)
+            await run_over(pilot)
+            text = screen_text(app)
+            assert "is not a multiple" not in text, back
+            assert "not run" not in text
+            assert ON_EVERY_SCREEN.partition(";")[0] in text or "as opened" in text
 
 
-@pytest.mark.parametrize("back", [("enter", "enter"), ("u",), ("x",), ("delete",), ("escape",), ("j",)])
-async def test_a_value_that_is_none_is_said_until_the_next_key_that_concerns_it(
-    make_app: MakeApp, back: tuple[str, ...]
-) -> None:
+async def test_a_value_that_is_none_is_said_until_the_next_key_that_concerns_it(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "compute scale")
         await press(pilot, "greater_than_sign")
         await run_over(pilot)
-        await open_field(pilot, "tp")
-        await type_value(pilot, "0")
-        assert NO_COUNT in screen_text(app)
-        await press(pilot, *back)
-        await run_over(pilot)
-        assert NO_COUNT not in screen_text(app)
-        assert "not run" not in screen_text(app)
+        for back in (("enter", "enter"), ("delete",), ("escape",), ("j",), ("x",), ("x",), ("u",)):
+            await open_field(pilot, "tp")
+            await type_value(pilot, "0")
+            assert NO_COUNT in screen_text(app), back
+            await press(pilot, *back)
+            await run_over(pilot)
+            assert NO_COUNT not in screen_text(app), back
+            assert "not run" not in screen_text(app)
 
 
 async def test_another_draft_ends_what_was_said_of_the_one_before(make_app: MakeApp) -> None:
@@ -117,19 +113,14 @@ async def test_keys_that_have_nothing_to_take_back_say_so(make_app: MakeApp) -> 
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "tp")
+        # The last row names the keys that one needs first on 80 columns.
+        row = screen_rows(app)[-1]
+        assert row.startswith(" hl change  Enter type  u undo  r keep  jk field  Tab group  ")
+        assert row.endswith("  ? keys  q quit ")
         await press(pilot, "u")
         assert screen_rows(app)[-1].strip() == NOTHING_TO_UNDO
         await press(pilot, "delete")
         assert screen_rows(app)[-1].strip() == f"tp {UNCHANGED}"
-
-
-async def test_the_last_row_names_the_keys_that_one_needs_first_on_80_columns(make_app: MakeApp) -> None:
-    app = make_app()
-    async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "5")
-        row = screen_rows(app)[-1]
-        assert row.startswith(" hl change  Enter type  u undo  r keep  jk field  Tab group  ")
-        assert row.endswith("  ? keys  q quit ")
 
 
 async def test_the_timeline_says_where_there_is_no_view_to_go_back_to(make_app: MakeApp) -> None:
@@ -157,47 +148,40 @@ def refused_rows(view: ParametersView, width: int = 120, height: int = 33) -> li
 
 
 @pytest.mark.parametrize("touched", ["tp", "dim 0  latency", "seed"])
-async def test_a_refusal_stands_under_the_field_of_its_flag(make_app: MakeApp, touched: str) -> None:
-    app = make_app()
-    async with app.run_test(size=(120, 50)) as pilot:
-        view = await open_field(pilot, "schedule")
-        await press(pilot, "l")
-        await run_over(pilot)
-        assert refused_rows(view, 120, 47) == [f"schedule: {NEEDS[:57]}"]
-        await open_field(pilot, touched)
-        # Of three parameters that do not fit the first that is found is said.
-        await press(pilot, "delete" if touched == "tp" else "l")
-        await run_over(pilot)
-        assert refused_rows(view, 120, 47) == [f"schedule: {NEEDS[:57]}"]
-        await open_field(pilot, "virtual stages")
-        await type_value(pilot, "3")
-        assert refused_rows(view, 120, 47)[0].startswith("virtual stages: --virtual-stages 3 does not divide")
+def test_a_refusal_stands_under_the_field_of_its_flag(touched: str) -> None:
+    view = LoneForm(seed())
+    view.go_to("schedule")
+    view.action_scrub(1, False)
+    assert refused_rows(view, 120, 47) == [f"schedule: {NEEDS[:57]}"]
+    view.go_to(touched)
+    # Of three parameters that do not fit the first that is found is said.
+    if touched == "tp":
+        view.action_reset()
+    else:
+        view.action_scrub(1, False)
+    assert refused_rows(view, 120, 47) == [f"schedule: {NEEDS[:57]}"]
+    view.enter_value("virtual stages", "3")
+    assert refused_rows(view, 120, 47)[0].startswith("virtual stages: --virtual-stages 3 does not divide")
 
 
-async def test_degrees_that_do_not_fit_are_said_of_one_that_was_changed(make_app: MakeApp) -> None:
-    app = make_app()
-    async with app.run_test(size=(120, 50)) as pilot:
-        view = await open_field(pilot, "tp")
-        await type_value(pilot, "3")
-        await open_field(pilot, "compute scale")
-        await press(pilot, "l")
-        await run_over(pilot)
-        assert refused_rows(view, 120, 47)[0].startswith("tp: world 1024 is not a multiple of tp 3 x pp 16")
-        await open_field(pilot, "pp")
-        await type_value(pilot, "5")
-        assert refused_rows(view, 120, 47)[0].startswith("pp: world 1024 is not a multiple of tp 3 x pp 5")
+def test_degrees_that_do_not_fit_are_said_of_one_that_was_changed() -> None:
+    view = LoneForm(seed())
+    view.enter_value("tp", "3")
+    view.go_to("compute scale")
+    view.action_scrub(1, False)
+    assert refused_rows(view, 120, 47)[0].startswith("tp: world 1024 is not a multiple of tp 3 x pp 16")
+    view.enter_value("pp", "5")
+    assert refused_rows(view, 120, 47)[0].startswith("pp: world 1024 is not a multiple of tp 3 x pp 5")
 
 
-async def test_the_reason_is_beside_the_form_where_its_field_is_not_in_sight(make_app: MakeApp) -> None:
-    app = make_app()
-    async with app.run_test(size=SIZE) as pilot:
-        await open_field(pilot, "schedule")
-        await press(pilot, "l")
-        await run_over(pilot)
-        assert screen_text(app).count(NEEDS) == 1
-        await press(pilot, "G")
-        assert "schedule  " not in screen_text(app)
-        assert f"schedule: {NEEDS}" in screen_text(app)
+def test_the_reason_is_beside_the_form_where_its_field_is_not_in_sight() -> None:
+    view = LoneForm(seed())
+    view.go_to("schedule")
+    view.action_scrub(1, False)
+    assert text_of(view.frame(80, 21)).count(NEEDS) == 1
+    view.action_move(1000)
+    assert "schedule  " not in text_of(view.frame(80, 21))
+    assert f"schedule: {NEEDS}" in text_of(view.frame(80, 21))
 
 
 @pytest.mark.parametrize(

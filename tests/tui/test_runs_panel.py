@@ -7,13 +7,14 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.units import signed_duration
 from simcore.workload import open_workload
 from tests.says import said
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import seed, small
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_parameter_form import open_field
 from tui.app import WltuiApp
@@ -146,7 +147,7 @@ async def test_delete_takes_a_run_away(make_app: MakeApp) -> None:
 
 
 async def test_a_run_that_is_named_or_removed_is_so_on_screen_6_at_once(make_app: MakeApp) -> None:
-    app = make_app(seed())
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await open_field(pilot, "compute scale")
         await press(pilot, "greater_than_sign")
@@ -161,8 +162,12 @@ async def test_a_run_that_is_named_or_removed_is_so_on_screen_6_at_once(make_app
 
 
 async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) -> None:
-    app = with_history(make_app)
+    app = make_app(small())
     session = session_of(app)
+    opened = session.opened.simulation.parameters
+    one, other = replace(opened, schedule="gpipe"), replace(opened, comm_scale=0.5)
+    for parameters in (one, other):
+        session.recall(HistoryRun(parameters))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "R", "j", "space", "j", "space", "c")
         await run_over(pilot)
@@ -172,15 +177,15 @@ async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) ->
         assert isinstance(view, CompareView)
         assert view.model is not None
         assert view.model.compared.comparison.ops is not None
-        assert view.model.compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
-        assert view.model.compared.comparison.b.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
+        assert view.model.compared.comparison.a.simulation.parameters == one
+        assert view.model.compared.comparison.b.simulation.parameters == other
         # And once more, with the screen there already: the one at the cursor with the marked one.
         await press(pilot, "R", "k", "space", "k", "c")
         await run_over(pilot)
         await wait_until(pilot, lambda: session.current is session.opened)
         await run_over(pilot)
         assert view.model.compared.comparison.ops is not None
-        assert view.model.compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.compared.comparison.a.simulation.parameters == one
         assert view.model.compared.comparison.b is session.opened
 
 
@@ -203,7 +208,7 @@ def test_a_run_that_is_there_already_gets_the_name_of_its_like() -> None:
 
 
 async def test_the_last_row_names_the_other_run_once_there_are_two(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     session = session_of(app)
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "5", "j", "j", "j", "h")

@@ -7,6 +7,7 @@ that stays folded where it is alone; streams that are unfolded over a session's 
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -21,7 +22,7 @@ from simcore.workload import open_workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import drawn_summary, run, seed
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.compare.frame import _lane_height
 from tui.compare.model import CompareModel
@@ -34,13 +35,23 @@ from tui.summary.view import ALL_EQUAL, SummaryView
 from tui.timeline.model import TimelineModel
 from tui.timeline.saved import restore, save
 from tui.timeline.view import TimelineView
+from tui.why.frame import WhyModel
+from tui.why.frame import draw as draw_why
 
 DECIDES = "gradients after the last"
 
 
-def one_stage() -> SimulatedRun:
+@cache
+def one_stage(**parameters: float) -> SimulatedRun:
     """Seed 000: one group of 128 equal ranks."""
-    return SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    workload = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
+    return SimulatedRun(simulate(workload, Parameters(**parameters)))  # type: ignore[arg-type]
+
+
+@cache
+def mistakes() -> SimulatedRun:
+    """Seed 001."""
+    return SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
 
 
 def blanks(rows: list[str]) -> int:
@@ -57,40 +68,45 @@ def test_a_small_screen_has_the_sentence_that_decides() -> None:
     assert blanks(shown.split("\n")) == 0
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (200, 50)])
-@pytest.mark.parametrize("keys", ["1", "4"])
-async def test_no_row_is_blank_while_something_is_cut(
-    make_app: MakeApp, size: tuple[int, int], keys: str
-) -> None:
+def test_no_row_is_blank_while_something_is_cut(size: tuple[int, int]) -> None:
+    width, height = size[0], size[1] - 3
     for results in (one_stage(), seed()):
-        app = make_app(results, first=None)
-        async with app.run_test(size=size) as pilot:
-            await press(pilot, *keys)
-            await run_over(pilot)
-            rows = screen_rows(app)
-            view = app.current_view
-            knobs = view.model.knobs
+        why = WhyModel(results)
+        why.knobs = knobs = results.what_if()
+        for frame in (
+            drawn_summary(results, width, height),
+            text_of(draw_why(why, width, height, BLOCKS, "")),
+        ):
+            rows = frame.split("\n")
             listed = sum(any(one.knob.split(" ")[-1] in row for row in rows) for one in knobs)
-            assert blanks(rows) <= 2 or listed >= min(len(knobs), 15), (size, keys)
+            assert blanks(rows) <= 2 or listed >= min(len(knobs), 15), frame
 
 
 async def test_few_lanes_beside_each_other_are_tall(make_app: MakeApp) -> None:
     """One pair with its streams fills the lanes of screen 6; sixteen pairs leave nothing to fill."""
     tall = []
-    for results in (one_stage(), seed()):
-        app = make_app(results, first=None)
+    for results, faster in ((one_stage(), one_stage(compute_scale=0.5)), (seed(), seed(compute_scale=0.5))):
+        app = make_app(faster, against=results, first="compare")
         async with app.run_test(size=(200, 50)) as pilot:
-            await run_over(pilot)
-            await press(pilot, "t")
-            await run_over(pilot)
-            await press(pilot, "6")
             await run_over(pilot)
             rows = screen_rows(app)
             label = next(index for index, row in enumerate(rows) if row.startswith("> stage"))
             # Above the line with its name the lane's cells stand, where it has several.
             tall.append("█" in rows[label - 1])
             assert blanks(rows) < 20
+            if results is one_stage():
+                # A single pair has its streams at once.
+                assert " dp x32  A  33%" in screen_text(app)
+                continue
+            # Those of sixteen are unfolded. Without the line of keys, where a message comes and goes.
+            await resize(pilot, 120, 36)
+            before = screen_rows(app)[:-1]
+            assert " dp x8" not in "\n".join(before)
+            await press(pilot, "space")
+            assert " tp x8" in screen_text(app)
+            await press(pilot, "space")
+            assert screen_rows(app)[:-1] == before
     assert tall == [True, False]
 
 
@@ -98,8 +114,7 @@ async def test_few_lanes_beside_each_other_are_tall(make_app: MakeApp) -> None:
     ("rows", "pairs", "high"), [(12, 4, 1), (19, 4, 1), (20, 4, 2), (28, 4, 3), (90, 4, 3), (5, 4, 1)]
 )
 def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: int) -> None:
-    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    model = CompareModel(ComparedLanes(Comparison(results, results)))
+    model = CompareModel(ComparedLanes(Comparison(mistakes(), mistakes())))
     model.is_new = False
     model.resize(80, rows)
     assert model.compared.pairs == pairs
@@ -107,15 +122,13 @@ def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: in
 
 
 async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: MakeApp) -> None:
-    mistakes = SimulatedRun(
-        simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
-    )
-    for size, seen in (((200, 50), True), ((80, 52), True), ((80, 12), False)):
-        app = make_app(mistakes, first="notes")
-        async with app.run_test(size=size) as pilot:
+    app = make_app(mistakes(), first="notes")
+    async with app.run_test(size=(200, 50)) as pilot:
+        for size, seen in (((200, 50), True), ((80, 52), True), ((80, 12), False)):
+            await resize(pilot, *size)
             await run_over(pilot)
             # The last warning, on the count of rows.
-            await press(pilot, "j", "j", "j")
+            await press(pilot, "g", "j", "j", "j")
             text = screen_text(app)
             assert ("mistakes.txt, line 2, column 1" in text) == seen
             assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen
@@ -164,34 +177,45 @@ async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeA
         assert "─ Ranks ─" in screen_text(app)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_a_single_lane_shows_its_streams_by_itself_until_it_is_folded(
-    make_app: MakeApp, size: tuple[int, int]
+async def test_a_single_lane_shows_its_streams_by_itself_until_it_is_folded(make_app: MakeApp) -> None:
+    for size in ((80, 24), (200, 50)):
+        app = make_app(one_stage())
+        async with app.run_test(size=size) as pilot:
+            view = app.current_view
+            assert isinstance(view, TimelineView)
+            await press(pilot, "w")
+            assert [lane.key.stream for lane in view.model.lanes] == [None, "compute", "tp", "dp"]
+            await press(pilot, "space", "1", "2")
+            assert len(view.model.lanes) == 1
+
+
+async def test_many_lanes_stay_as_they_are_and_the_rows_below_say_where_the_step_of_one_goes(
+    make_app: MakeApp,
 ) -> None:
-    app = make_app(one_stage())
-    async with app.run_test(size=size) as pilot:
-        view = app.current_view
-        assert isinstance(view, TimelineView)
-        await press(pilot, "w")
-        assert [lane.key.stream for lane in view.model.lanes] == [None, "compute", "tp", "dp"]
-        await press(pilot, "space", "1", "2")
-        assert len(view.model.lanes) == 1
-
-
-async def test_many_lanes_stay_as_they_are_within_the_budget_of_a_pan(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(200, 50)) as pilot:
         view = app.current_view
         assert isinstance(view, TimelineView)
         await press(pilot, "j")
         assert len(view.model.lanes) == 16
-        labels = [place for place, row in enumerate(screen_rows(app)) if " x64 49%│" in row]
+        rows = screen_rows(app)
+        labels = [place for place, row in enumerate(rows) if " x64 49%│" in row]
         assert {two - one for one, two in pairwise(labels)} == {1}
+        title = next(place for place, row in enumerate(rows) if "ranks 64-127 goes" in row)
+        told = {row[:20].strip(): row[20:30].strip() for row in rows[title + 1 : title + 12] if " % " in row}
+        found = seed().accounts[1]
+        assert told["bubble"] == duration(found.bubble_ns)
+        assert told["idle"] == duration(found.idle_ns)
+        # A pan changes nothing of it.
+        table = rows[title : title + 10]
+        await press(pilot, "w", "d")
+        assert screen_rows(app)[title : title + 10] == table
+        await resize(pilot, 120, 36)
+        assert "ranks 64-127 goes" not in screen_text(app)
 
 
 async def test_a_few_lanes_show_their_streams_on_a_tall_screen(make_app: MakeApp) -> None:
-    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    app = make_app(results)
+    app = make_app(mistakes())
     async with app.run_test(size=(160, 45)) as pilot:
         view = app.current_view
         assert isinstance(view, TimelineView)
@@ -220,52 +244,6 @@ def test_a_taller_lane_is_the_same_shape_as_many_times_as_high(high: int) -> Non
     assert [row[4:] for row in rows] == [" ▌▂▁", *[" ▌  "] * (high - 1)]
     crowded = [text_of([row_of([("▂", "fwd")], row, high, True)]) for row in range(high)]
     assert sum(" ▁▂▃▄▅▆▇█".index(row) for row in crowded) == 2 * high
-
-
-async def test_screen_6_unfolds_the_streams_of_a_pair(make_app: MakeApp) -> None:
-    app = make_app(first=None)
-    async with app.run_test(size=(120, 36)) as pilot:
-        await run_over(pilot)
-        await press(pilot, "t", "6")
-        await run_over(pilot)
-        # Without the line of keys, where a message comes and goes.
-        before = screen_rows(app)[:-1]
-        assert " dp x8" not in "\n".join(before)
-        await press(pilot, "space")
-        assert " tp x8" in screen_text(app)
-        await press(pilot, "space")
-        assert screen_rows(app)[:-1] == before
-
-
-async def test_a_single_pair_has_its_streams_at_once(make_app: MakeApp) -> None:
-    app = make_app(one_stage(), first=None)
-    async with app.run_test(size=(160, 45)) as pilot:
-        await run_over(pilot)
-        await press(pilot, "t", "6")
-        await run_over(pilot)
-        assert " dp x32  A  33%" in screen_text(app)
-
-
-async def test_rows_below_many_lanes_say_where_the_step_of_the_lane_at_the_cursor_goes(
-    make_app: MakeApp,
-) -> None:
-    app = make_app()
-    async with app.run_test(size=(200, 50)) as pilot:
-        await press(pilot, "j")
-        rows = screen_rows(app)
-        title = next(place for place, row in enumerate(rows) if "ranks 64-127 goes" in row)
-        told = {row[:20].strip(): row[20:30].strip() for row in rows[title + 1 : title + 12] if " % " in row}
-        found = seed().accounts[1]
-        assert told["bubble"] == duration(found.bubble_ns)
-        assert told["idle"] == duration(found.idle_ns)
-        # A pan changes nothing of it.
-        table = rows[title : title + 10]
-        await press(pilot, "w", "d")
-        assert screen_rows(app)[title : title + 10] == table
-    app = make_app()
-    async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "j")
-        assert "ranks 64-127 goes" not in screen_text(app)
 
 
 async def test_rows_that_no_operation_needs_have_each_rank(make_app: MakeApp) -> None:

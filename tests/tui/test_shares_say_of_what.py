@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -17,7 +18,7 @@ from simcore.trace.run import sum_path
 from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text
 from tests.tui.test_layer_lines import view_of
 from tui.frame import text_of
 from tui.panels import WHAT_IF
@@ -26,6 +27,7 @@ from tui.summary.view import SummaryView
 OLD, MOE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
+@cache
 def results_of(path: str, **parameters: int | None) -> SimulatedRun:
     return SimulatedRun(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
 
@@ -42,30 +44,31 @@ def test_late_gradients_and_the_rest_of_their_kind_are_what_the_path_has_of_it()
         assert "other " not in one.text
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_the_heads_of_the_screens_say_of_what_their_shares_are(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_the_heads_of_the_screens_say_of_what_their_shares_are(make_app: MakeApp) -> None:
     app = make_app(results_of(MOE), first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        text = screen_text(app)
-        assert "Worst on a rank, % of step" in text
-        assert "what helps most, % of step" in text
-        assert "In words, % of step" in text or size == (80, 24)
-        await press(pilot, "4")
-        text = screen_text(app)
-        assert " % path" in text
-        if size == (80, 24):
-            await press(pilot, "tab")
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (120, 40), (200, 50)):
+            await resize(pilot, *size)
+            await press(pilot, "1")
+            await run_over(pilot)
             text = screen_text(app)
-        assert "  step   of step" in text
-        await press(pilot, "3")
-        words = " ".join(screen_text(app).split())
-        assert "on a rank, 17.9 % of the step" in words
-        # Both shares of a layer beside each other, where the column of the path has its figures.
-        on_path = "112.4 ms, 64.6 %, on the critical path through all ranks"
-        assert (on_path in words) == (size != (80, 24))
+            assert "Worst on a rank, % of step" in text
+            assert "what helps most, % of step" in text
+            assert "In words, % of step" in text or size == (80, 24)
+            await press(pilot, "4")
+            text = screen_text(app)
+            assert " % path" in text
+            if size == (80, 24):
+                await press(pilot, "tab")
+                text = screen_text(app)
+                await press(pilot, "shift+tab")
+            assert "  step   of step" in text
+            await press(pilot, "3")
+            words = " ".join(screen_text(app).split())
+            assert "on a rank, 17.9 % of the step" in words
+            # Both shares of a layer beside each other, where the column of the path has its figures.
+            on_path = "112.4 ms, 64.6 %, on the critical path through all ranks"
+            assert (on_path in words) == (size != (80, 24))
 
 
 def test_the_report_says_of_what_its_shares_are() -> None:
@@ -77,27 +80,26 @@ def test_the_report_says_of_what_its_shares_are() -> None:
     assert "\nIn words\n" in run_page(run_recording(run_of(SLOW_RANK, 2), Parameters()))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
+async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(make_app: MakeApp) -> None:
     results = results_of(OLD)
     app = make_app(results, first=None)
-    async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
-        assert ("3 of 5, Space all" in screen_text(app)) == (size == (80, 24))
-        assert ("Space all" in screen_text(app)) == (size == (80, 24))
-        await press(pilot, "space")
-        rows = screen_rows(app)
-        assert rows[0].startswith("── In words: 5 sentences ─")
-        said = " ".join(" ".join(rows).split())
-        for sentence in results.figures.words:
-            assert sentence in said
-        await press(pilot, "space")
-        assert screen_rows(app)[1].startswith(" [1 Summary]")
-        await press(pilot, "space")
-        await press(pilot, "escape")
-        assert screen_rows(app)[1].startswith(" [1 Summary]")
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (120, 40), (200, 50)):
+            await resize(pilot, *size)
+            await run_over(pilot)
+            assert ("3 of 5, Space all" in screen_text(app)) == (size == (80, 24))
+            assert ("Space all" in screen_text(app)) == (size == (80, 24))
+            await press(pilot, "space")
+            rows = screen_rows(app)
+            assert rows[0].startswith("── In words: 5 sentences ─")
+            said = " ".join(" ".join(rows).split())
+            for sentence in results.figures.words:
+                assert sentence in said
+            for closing in ("space", "escape"):
+                await press(pilot, closing)
+                assert screen_rows(app)[1].startswith(" [1 Summary]")
+                if closing == "space":
+                    await press(pilot, "space")
 
 
 async def test_t_in_the_sentences_tries_the_change_that_it_names(make_app: MakeApp) -> None:

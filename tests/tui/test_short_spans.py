@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache, cached_property
 from random import Random
@@ -35,7 +36,9 @@ def ns_by_column(content: Content, edges: Sequence[int]) -> tuple[list[int], lis
     running, any_kind = [0] * (len(edges) - 1), [0] * (len(edges) - 1)
     spans = content.cell_spans
     for start, end, kind in zip(spans.start, spans.end, spans.category, strict=True):
-        for column in range(len(edges) - 1):
+        for column in range(
+            max(bisect_right(edges, start) - 1, 0), min(bisect_left(edges, end), len(running))
+        ):
             ns = max(min(end, edges[column + 1]) - max(start, edges[column]), 0)
             running[column] += 0 if kind in WAITING else ns
             any_kind[column] += 0 if KINDS[kind] == "idle" else ns

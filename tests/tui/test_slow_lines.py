@@ -20,7 +20,7 @@ def opened(answers: bool, **env: str | None) -> Terminal:
     terminal = wltui(SEED, columns=200, rows=50, answers=answers, env=env)
     terminal.wait_for("q quit")
     terminal.press("wwwwwwww")
-    terminal.settle(0.4)
+    terminal.settle()
     return terminal
 
 
@@ -28,31 +28,20 @@ def bytes_to_the_end(terminal: Terminal) -> int:
     """Read slowly until all is there; how many bytes still came. At this speed they say how long the picture
     went on, however busy the machine is.
     """
-    before, quiet = len(terminal.raw), time.monotonic() + 1.0
+    before, quiet = len(terminal.raw), time.monotonic() + 0.5
     while time.monotonic() < quiet:
         came = terminal.pump(0.02, SLOW // 50)
         if came or terminal.is_working:
-            quiet = time.monotonic() + 1.0
+            quiet = time.monotonic() + 0.5
         if came:
             time.sleep(1 / 50)
     return len(terminal.raw) - before
 
 
 def check_final(terminal: Terminal, expected: Terminal) -> None:
-    expected.settle(0.5)
+    for one in (terminal, expected):
+        one.settle()
     assert differences(seen_cells(terminal.screen), seen_cells(expected.screen)) == []
-
-
-@pytest.mark.parametrize("answers", [True, False], ids=["knows sync", "knows nothing"])
-def test_60_keys_at_once_are_few_pictures_and_the_last_is_right(answers: bool) -> None:
-    with opened(answers) as terminal, opened(True) as fast:
-        before, pictures = len(terminal.raw), terminal.pictures
-        terminal.press("d" * 60)
-        fast.press("d" * 60)
-        bytes_to_the_end(terminal)
-        check_final(terminal, fast)
-        assert len(terminal.raw) - before < 60_000
-        assert terminal.pictures - pictures <= 6
 
 
 def hold(key: str, times: int, *terminals: Terminal, limit: int = 1 << 16) -> float:
@@ -68,38 +57,46 @@ def hold(key: str, times: int, *terminals: Terminal, limit: int = 1 << 16) -> fl
     return time.monotonic() - begin
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("answers", [True, False], ids=["knows sync", "knows nothing"])
-def test_when_a_held_key_is_released_the_picture_stops(answers: bool) -> None:
+def test_60_keys_at_once_are_few_pictures_and_when_a_held_key_is_released_the_picture_stops(
+    answers: bool,
+) -> None:
     with opened(answers) as terminal, opened(True) as fast:
-        hold("d", 60, terminal, fast, limit=SLOW // 50)
+        before, pictures = len(terminal.raw), terminal.pictures
+        terminal.press("d" * 60)
+        fast.press("d" * 60)
+        bytes_to_the_end(terminal)
+        check_final(terminal, fast)
+        assert len(terminal.raw) - before < 60_000
+        assert terminal.pictures - pictures <= 6
+        hold("a", 40, terminal, limit=SLOW // 50)
+        fast.press("a" * 40)
         # The kernel holds 17 kB of pictures; there is no more than one behind it, two where nothing answers.
         assert bytes_to_the_end(terminal) < SLOW * (0.5 if answers else 1.0)
         check_final(terminal, fast)
 
 
-def test_over_ssh_there_are_at_most_10_pictures_a_second() -> None:
-    with opened(True, **SSH) as terminal, opened(True) as fast:
-        before = terminal.pictures
-        took = hold("d", 60, terminal, fast)
-        for one in (terminal, fast):
-            one.settle(0.5)
-        assert differences(seen_cells(terminal.screen), seen_cells(fast.screen)) == []
-        assert 2 < terminal.pictures - before <= 10 * took + 3
-
-
-def test_over_ssh_a_single_key_is_answered_at_once() -> None:
+def test_over_ssh_there_are_at_most_10_pictures_a_second_and_a_single_key_is_answered_at_once() -> None:
     def seconds_to_a_picture(terminal: Terminal) -> float:
-        terminal.settle(0.3)
+        terminal.settle()
         begin, before = time.monotonic(), terminal.pictures
         terminal.press("d")
         terminal.wait_for(lambda: terminal.pictures > before)
         return time.monotonic() - begin
 
     with opened(True, **SSH) as terminal, opened(True) as fast:
+        before = terminal.pictures
+        took = hold("d", 40, terminal)
+        fast.press("d" * 40)
+        check_final(terminal, fast)
+        assert 2 < terminal.pictures - before <= 10 * took + 3
+
+        over, plain = [], []
         # Here a picture takes what the machine takes; one that had to wait came 100 ms later than that.
-        took = [(seconds_to_a_picture(terminal), seconds_to_a_picture(fast)) for _ in range(15)]
-        assert min(over for over, _ in took) < min(plain for _, plain in took) + 0.05
+        while not over or min(over) >= min(plain) + 0.05:
+            assert len(over) < 15, BUSY
+            over.append(seconds_to_a_picture(terminal))
+            plain.append(seconds_to_a_picture(fast))
 
 
 def test_a_rate_that_somebody_chose_is_kept_over_ssh() -> None:

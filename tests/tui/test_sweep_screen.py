@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from tests.sweep.made import evaluator_of, made_point
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.pseudo_terminal import ROOT
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tests.tui.screen_reading import burst, press, resize, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
 from tui.cli import main as wltui_main
 from tui.sweep.opening import OTHER_STEP, open_fastest
@@ -61,10 +63,10 @@ def _with(point: Point, **values: Any) -> Point:
     return replace(point, **values)
 
 
-def found_of(given: list[Point], title: str = "results.jsonl") -> SweepResult:
+def found_of(given: Iterable[Point], title: str = "results.jsonl") -> SweepResult:
     """A sweep of a file."""
     found = SweepResult(title, Rule(), FILE, ("--model", "llama-3-8b"))
-    found.add_points(given)
+    found.add_points(list(given))
     return found
 
 
@@ -118,11 +120,11 @@ async def test_every_key_does_no_harm_without_points(make_app: MakeApp) -> None:
 
 async def test_every_cell_of_a_small_terminal_is_drawn(make_app: MakeApp) -> None:
     app = app_of(make_app)
-    for size in ((20, 5), (40, 10), (109, 17), (110, 9), (300, 90), (80, 18)):
-        async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(20, 5)) as pilot:
+        for size in ((20, 5), (40, 10), (109, 17), (110, 9), (300, 90), (80, 18)):
+            await resize(pilot, *size)
             await press(pilot, "j")
             assert len(screen_rows(app)) == size[1]
-        app = app_of(make_app)
 
 
 # -- order, filter, find -----------------------------------------------------------------
@@ -163,28 +165,25 @@ async def test_a_column_sorts_both_ways_and_the_cursor_stays_on_its_point(make_a
         assert view.table.key == ""
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("typed", "wanted"),
-    [
-        ("zb-h1", lambda one: one.layout["schedule"] == "zb-h1"),
-        ("tp=4", lambda one: one.layout["tp"] == 4),
-        ("tp*pp <= 8 and schedule = 1f1b",
-         lambda one: one.layout["tp"] * one.layout["pp"] <= 8 and one.layout["schedule"] == "1f1b"),
-        ("memory_gb < 30", lambda one: one.memory_peak_bytes < 30e9),
-        ("step_ms < 1100", lambda one: one.step_time_ns < 1_100_000_000),
-    ],
-)  # fmt: skip
-async def test_a_filter_takes_words_and_conditions(make_app: MakeApp, typed: str, wanted: Any) -> None:
+async def test_a_filter_takes_words_and_conditions(make_app: MakeApp) -> None:
     app = app_of(make_app)
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "backslash", *(_key(one) for one in typed), "enter")
-        table = view_of(app).table
-        shown = {table.point(line).index for line in range(len(table.lines))}
-        assert shown == {one.index for one in points() if one.is_run and one.fits and wanted(one)}
-        assert 0 < len(shown) < len(app.sweeping.result.outcome.front.points)  # type: ignore[union-attr]
-        await press(pilot, "escape")
-        assert table.typed == ""
+        for typed, wanted in (
+            ("zb-h1", lambda one: one.layout["schedule"] == "zb-h1"),
+            ("tp=4", lambda one: one.layout["tp"] == 4),
+            ("tp*pp <= 8 and schedule = 1f1b",
+             lambda one: one.layout["tp"] * one.layout["pp"] <= 8 and one.layout["schedule"] == "1f1b"),
+            ("memory_gb < 30", lambda one: one.memory_peak_bytes < 30e9),
+            ("step_ms < 1100", lambda one: one.step_time_ns < 1_100_000_000),
+        ):  # fmt: skip
+            await press(pilot, "backslash")
+            await burst(pilot, *map(_key, typed), "enter")
+            table = view_of(app).table
+            shown = {table.point(line).index for line in range(len(table.lines))}
+            assert shown == {one.index for one in points() if one.is_run and one.fits and wanted(one)}, typed
+            assert 0 < len(shown) < len(app.sweeping.result.outcome.front.points)  # type: ignore[union-attr]
+            await press(pilot, "escape")
+            assert table.typed == ""
 
 
 def _key(one: str) -> str:
@@ -217,17 +216,25 @@ async def test_find_goes_to_the_next_point_that_has_the_words(make_app: MakeApp)
 # -- from a point to its run -------------------------------------------------------------
 
 
-def swept(*axes: str, **fixed: Any) -> list[Point]:
+@functools.cache
+def swept(*axes: str) -> tuple[Point, ...]:
     """The points of a small sweep."""
-    fixed = {"world": 16, "global_batch": 32, "memory_limit": "200GB", **fixed}
-    evaluator = evaluator_of(*(axes or ("tp=1,2,4", "pp=1,2")), **fixed)
-    return list(Sweep(evaluator, HereEngine()).points())
+    evaluator = evaluator_of(
+        *(axes or ("tp=1,2,4", "pp=1,2")), world=16, global_batch=32, memory_limit="200GB"
+    )
+    return tuple(Sweep(evaluator, HereEngine()).points())
 
 
-def swept_app(make_app: MakeApp, given: list[Point] | None = None) -> WltuiApp:
+@functools.cache
+def model_run(**parameters: int) -> SimulatedRun:
+    """A model on a few ranks."""
+    values = {"world": 16, "global_batch": 32, **parameters}
+    return SimulatedRun(simulate(open_model("llama-3-8b"), Parameters(**values)))
+
+
+def swept_app(make_app: MakeApp, given: Iterable[Point] | None = None) -> WltuiApp:
     """An app over a small sweep of a model."""
-    workload = open_model("llama-3-8b")
-    app = make_app(SimulatedRun(simulate(workload, Parameters(world=16, global_batch=32))), first="sweep")
+    app = make_app(model_run(), first="sweep")
     app.sweeping.result = found_of(swept() if given is None else given)
     return app
 
@@ -325,12 +332,11 @@ async def test_a_step_that_is_another_one_now_is_said(make_app: MakeApp) -> None
 
 
 async def test_a_sweep_of_what_is_open_is_typed_and_fills_the_screen(make_app: MakeApp) -> None:
-    workload = open_model("llama-3-8b")
-    app = make_app(SimulatedRun(simulate(workload, Parameters(world=16, global_batch=32, tp=2))))
+    app = make_app(model_run(tp=2))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "7", "enter")
         assert "--layouts" in screen_text(app)
-        await press(pilot, *["backspace"] * 12, *map(_key, "--vary pp=1,2"), "enter")
+        await burst(pilot, *["backspace"] * 12, *map(_key, "--vary pp=1,2"), "enter")
         await wait_until(
             pilot, lambda: app.sweeping.result is not None and not app.sweeping.result.is_running
         )
@@ -349,7 +355,8 @@ async def test_a_sweep_of_what_is_open_is_typed_and_fills_the_screen(make_app: M
 async def test_words_that_are_none_are_said_on_the_screen(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "7", "enter", *map(_key, "--vary nonsense=1"), "enter")
+        await press(pilot, "7", "enter")
+        await burst(pilot, *map(_key, "--vary nonsense=1"), "enter")
         await wait_until(
             pilot, lambda: app.sweeping.result is not None and not app.sweeping.result.is_running
         )
@@ -357,10 +364,10 @@ async def test_words_that_are_none_are_said_on_the_screen(make_app: MakeApp) -> 
 
 
 async def test_esc_stops_a_sweep_and_what_has_come_stays(make_app: MakeApp, tmp_path: Path) -> None:
-    workload = open_model("llama-3-8b")
-    app = make_app(SimulatedRun(simulate(workload, Parameters(world=64, global_batch=512))), first="sweep")
+    app = make_app(model_run(world=64, global_batch=512), first="sweep")
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "enter", *map(_key, "--layouts --exhaustive"), "enter")
+        await press(pilot, "enter")
+        await burst(pilot, *map(_key, "--layouts --exhaustive"), "enter")
         await wait_until(pilot, lambda: len(app.sweeping.result.points) > 3)  # type: ignore[union-attr]
         await press(pilot, "escape")
         await wait_until(pilot, lambda: not app.sweeping.result.is_running)  # type: ignore[union-attr]
@@ -369,7 +376,8 @@ async def test_esc_stops_a_sweep_and_what_has_come_stays(make_app: MakeApp, tmp_
         assert found.state == "stopped"
         assert "stopped after" in screen_text(app)
         path = tmp_path / "r.jsonl"
-        await press(pilot, "S", *["backspace"] * 20, *map(_key, str(path)), "enter")
+        await press(pilot, "S")
+        await burst(pilot, *["backspace"] * 20, *map(_key, str(path)), "enter")
         await wait_until(pilot, lambda: path.exists())
         assert len(ResultsReader(str(path)).read_new()) == len(found.points)
         await press(pilot, "escape")
@@ -381,7 +389,7 @@ async def test_esc_stops_a_sweep_and_what_has_come_stays(make_app: MakeApp, tmp_
 
 def test_a_file_opens_with_its_fastest_point(tmp_path: Path) -> None:
     path = str(tmp_path / "r.jsonl")
-    given = swept()
+    given = list(swept())
     write_all(path, given, False)
     found = found_of(ResultsReader(path).read_new())
     fastest = min(given, key=lambda one: one.step_time_ns or 0)
@@ -391,7 +399,7 @@ def test_a_file_opens_with_its_fastest_point(tmp_path: Path) -> None:
 
 async def test_points_that_somebody_else_writes_come_in(make_app: MakeApp, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    given = swept()
+    given = list(swept())
     write_all(str(path), given[:2], False)
     reader = ResultsReader(str(path))
     app = swept_app(make_app)
@@ -439,22 +447,31 @@ def test_a_command_that_does_not_run_its_point_is_refused(tmp_path: Path) -> Non
             open_fastest(found_of(ResultsReader(path).read_new()), path)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
+async def test_parameters_that_cannot_be_are_said(make_app: MakeApp) -> None:
+    expected: list[tuple[dict[str, Any], str]] = [
         ({"tpp": 2}, "tpp: no parameter"), ({"tp": "x"}, "tp: found x"), ({"tp": -1}, "tp"),
         ({"dim": 3}, "dim"),
-    ],
-)  # fmt: skip
-async def test_parameters_that_cannot_be_are_said(
-    make_app: MakeApp, parameters: dict[str, Any], said: str
-) -> None:
-    app = swept_app(make_app, [_with(swept("tp=1")[0], parameters=parameters)])
+    ]  # fmt: skip
+    (good,) = swept("tp=1")
+    # Points that take as long stand in one line.
+    steps = itertools.count(good.step_time_ns or 0, 1_000_000)
+    given = [
+        replace(good, point=number, step_time_ns=next(steps), parameters=one)
+        for number, (one, _) in enumerate(expected)
+    ]
+    app = swept_app(make_app, given)
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "enter")
-        assert said in app.status_text
-        await press(pilot, "y")
-        assert app.screen_name == "sweep"
+        view = view_of(app)
+        seen = set()
+        for _ in expected:
+            parameters, said = expected[view.table.point(view.line).index]
+            seen.add(said)
+            await press(pilot, "enter")
+            assert said in app.status_text, parameters
+            await press(pilot, "y")
+            assert app.screen_name == "sweep"
+            await press(pilot, "j")
+        assert len(seen) == 4
 
 
 async def test_text_of_a_file_never_reaches_the_terminal_raw(make_app: MakeApp) -> None:
@@ -498,7 +515,7 @@ def test_a_file_of_results_opens_by_its_content_and_prints_without_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / "any.name")
-    write_all(path, swept(), False)
+    write_all(path, list(swept()), False)
     assert wltui_main([path, "--snapshot", "j", "--size", "100x30"]) == 0
     shown = capsys.readouterr().out
     assert "[7 Sweep]" in shown

@@ -11,7 +11,8 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.made_runs import four_stages
+from tests.tui.pseudo_terminal import wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.panels import WHAT_IF
 from tui.tour import FIXES, OTHERWISE, SHORT, STEPS, TRY_FIRST, TRY_THIS, Tour, first_tour
@@ -107,7 +108,7 @@ async def test_escape_ends_the_tour_and_leaves_no_screen(make_app: MakeApp) -> N
 
 
 async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
-    app = make_app(first=None)
+    app = make_app(four_stages(), first=None)
     app.tour = Tour()
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
@@ -117,7 +118,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
         # What the key had to say leaves room for the next one.
         said, words = screen_rows(app)[-1].strip().split("  ", 1)
-        assert (said, words.strip()) == ("run 2 of 2: 8.702 s", f"x  {SHORT[1]}")
+        assert (said, words.strip()) == ("run 2 of 2: 2.229 s", f"x  {SHORT[1]}")
         assert screen_rows(app)[-1].startswith(" run 2 of 2: ")
         await press(pilot, "x")
         assert screen_rows(app)[-1].strip().endswith("2  opens the timeline")
@@ -131,10 +132,10 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
 
 def test_the_first_start_in_a_terminal_has_it_and_the_second_has_not(tmp_path: Path) -> None:
     env: dict[str, str | None] = {"XDG_STATE_HOME": str(tmp_path)}
-    with wltui(SEED, screen=None, env=env, tour=True) as terminal:
+    with wltui(MISTAKES, screen=None, env=env, tour=True) as terminal:
         terminal.wait_for(" 1 of 6:")
         terminal.press_each(("2", " 1 of 6:"), ("q", ""))
-    with wltui(SEED, screen=None, env=env, tour=True) as terminal:
+    with wltui(MISTAKES, screen=None, env=env, tour=True) as terminal:
         terminal.wait_for("? keys")
         assert " of 6:" not in terminal.text
         terminal.press_each(("q", ""))

@@ -7,7 +7,7 @@ import pytest
 from simcore.trace.run import find_longest_of_part, merged_segments_of
 from tests.says import said
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import lonely, seed
+from tests.tui.made_runs import four_stages, lonely, seed
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
 from tui.panels import NO_TIME, WHAT_IF
 from tui.timeline.lanes import ALL, LaneKey
@@ -139,39 +139,36 @@ async def test_enter_on_a_sum_shows_its_longest_segment_in_the_timeline(
         assert app.screen_name == "why", "it comes back"
 
 
-@pytest.mark.parametrize("keys", [(), ("t",)])
-async def test_the_last_row_of_eighty_columns_names_t_on_the_table(
-    make_app: MakeApp, keys: tuple[str, ...]
-) -> None:
-    app = make_app()
+async def test_the_last_row_of_eighty_columns_names_t_on_the_table(make_app: MakeApp) -> None:
+    app = make_app(four_stages())
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "4", "tab")
-        await wait_until(pilot, lambda: "interleaved, virtual-stages 8" in screen_text(app))
-        await press(pilot, *keys)
         await run_over(pilot)
-        await press(pilot, "k")
-        last = screen_rows(app)[-1]
-        assert " t try it " in last
-        # A change is nowhere in the timeline.
-        assert "Enter" not in last
-        assert (" x other run " in last) == bool(keys)
+        for keys in ((), ("t",)):
+            await press(pilot, *keys)
+            await run_over(pilot)
+            await press(pilot, "k")
+            last = screen_rows(app)[-1]
+            assert " t try it " in last
+            # A change is nowhere in the timeline.
+            assert "Enter" not in last
+            assert (" x other run " in last) == bool(keys)
 
 
-@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
-async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tried(
-    make_app: MakeApp, size: tuple[int, int]
-) -> None:
-    app = make_app()
-    async with app.run_test(size=size) as pilot:
+async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tried(make_app: MakeApp) -> None:
+    app = make_app(four_stages())
+    tried = four_stages(schedule="zb-h1")
+    async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4", "tab")
-        await wait_until(pilot, lambda: "interleaved, virtual-stages 8" in screen_text(app))
+        await wait_until(pilot, lambda: "zb-h1" in screen_text(app))
         view = app.current_view
         assert isinstance(view, WhyView)
         row = [one.knob for one in view.model.knobs or ()].index("--schedule zb-h1")
         await press(pilot, *"j" * row, "t")
-        await wait_until(pilot, lambda: app.session.step == "10.695 s")
+        await wait_until(pilot, lambda: app.session.current.step_time_ns == tried.step_time_ns)
         assert view.model.results is app.session.current
         # A reason of another row may name it: `memory as now: with zb-h1, too, ...`.
+        await run_over(pilot)
         rows = screen_text(app).split("What if")[-1].replace("with zb-h1, too", "")
         # It is the run itself now.
         assert "zb-h1" not in rows
@@ -179,7 +176,7 @@ async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tri
 
 async def test_t_without_a_chosen_change_tries_the_best(make_app: MakeApp) -> None:
     """The title of the table had `t tries it`, and the key did nothing outside of it."""
-    app = make_app()
+    app = make_app(four_stages())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4")
         await run_over(pilot)
@@ -227,26 +224,22 @@ async def test_i_shows_the_sums_first_where_they_are_not_on_the_screen(make_app:
         assert stages == ["15", *map(str, range(3, 15)), "2"][: len(stages)]
 
 
-@pytest.mark.parametrize(
-    ("size", "keys", "title"),
-    [
-        ((80, 24), ("tab",), "── What if, 1-15 of 37; this one needs about 60.5 GB, as now"),
-        ((80, 24), ("tab", "G"), "── What if, 20-37 of 37 ─"),
-        ((80, 24), ("tab", "tab"), "── The critical path, segment by segment, 1-18 of 123, "),
-        ((120, 36), (), "╭─ The critical path, segment by segment, 1-16 of 123, "),
-        ((120, 36), (), "─╮╭─ What if, 1-8 of 37; the first needs about 60.5 GB, as now"),
-        ((80, 24), (), "── Critical path by kind ─"),
-    ],
-)
-async def test_a_list_that_is_longer_than_its_panel_says_how_long(
-    make_app: MakeApp, size: tuple[int, int], keys: tuple[str, ...], title: str
-) -> None:
+async def test_a_list_that_is_longer_than_its_panel_says_how_long(make_app: MakeApp) -> None:
     app = make_app()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4")
         await run_over(pilot)
-        await press(pilot, *keys)
-        assert title in screen_text(app)
+        assert "╭─ The critical path, segment by segment, 1-16 of 123, " in screen_text(app)
+        assert "─╮╭─ What if, 1-8 of 37; the first needs about 60.5 GB, as now" in screen_text(app)
+        await resize(pilot, 80, 24)
+        for keys, title in (
+            ((), "── Critical path by kind ─"),
+            (("tab",), "── What if, 1-15 of 37; this one needs about 60.5 GB, as now"),
+            (("G",), "── What if, 20-37 of 37 ─"),
+            (("tab",), "── The critical path, segment by segment, 1-18 of 123, "),
+        ):
+            await press(pilot, *keys)
+            assert title in screen_text(app)
 
 
 def test_rows_that_the_sums_leave_free_have_other_sums_and_say_how_many_are_there() -> None:

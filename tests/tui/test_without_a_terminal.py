@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pseudo_terminal import ROOT, SEED, Terminal, environment, wltui
+from tests.command_line.running import SEED_001, wltui_here
+from tests.tui.pseudo_terminal import ROOT, Terminal, environment, wltui
+from tui.commands.on_screen import _can_draw
 
 # Runs the program and says which modules of the screen it has imported.
 _MAIN = (
@@ -29,48 +31,47 @@ def run_program(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_pipes_get_the_report_without_the_screens_libraries() -> None:
-    done = run_program(SEED)
+    done = run_program(SEED_001)
     assert done.returncode == 0
-    assert "14.774 s" in done.stdout
     assert "\x1b" not in done.stdout
     assert done.stderr == "SCREEN END\n"
-
-
-def test_the_report_is_that_of_the_report_command() -> None:
-    assert run_program(SEED).stdout == run_program("report", SEED).stdout
+    assert done.stdout == wltui_here("report", SEED_001).stdout
 
 
 def test_no_file_means_the_bundled_example() -> None:
-    assert "002_gpt_1024npu.txt" in run_program().stdout
+    assert "002_gpt_1024npu.txt" in wltui_here().stdout
 
 
 def test_a_terminal_on_stdin_alone_gets_the_report(tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
-    with out.open("wb") as stream, wltui(SEED, stdout=stream.fileno()) as terminal:
+    with out.open("wb") as stream, wltui(SEED_001, stdout=stream.fileno()) as terminal:
         assert terminal.wait_for_end() == 0
         assert terminal.raw == b""
         assert terminal.attributes == terminal.attributes_before
-    assert "14.774 s" in out.read_text()
+    assert "174.1 ms" in out.read_text()
 
 
-@pytest.mark.parametrize("words", [[SEED], [SEED, "--ascii"]])
+@pytest.mark.parametrize("words", [[], ["--ascii"]], ids=["utf-8", "ascii"])
 def test_a_terminal_on_stdout_alone_gets_the_report(words: list[str]) -> None:
-    with open(os.devnull, "rb") as nothing:
-        program = [sys.executable, "-c", _MAIN, *words]
-        with Terminal(program, stdin=nothing.fileno(), rows=400) as terminal:
-            assert terminal.wait_for_end() == 0
-            assert "14.774 s" in terminal.text
-            assert "SCREEN END" in terminal.text
-            assert not terminal.entered_alternate_screen
-            assert terminal.text.isascii() or "--ascii" not in words
-            assert terminal.attributes == terminal.attributes_before
-
-
-@pytest.mark.parametrize("term", ["dumb", "unknown", "", None])
-def test_a_terminal_that_cannot_move_its_cursor_gets_the_report(term: str | None) -> None:
-    with Terminal([sys.executable, "-c", _MAIN, SEED], env={"TERM": term}, rows=400) as terminal:
+    with (
+        open(os.devnull, "rb") as nothing,
+        wltui(SEED_001, *words, screen=None, stdin=nothing.fileno(), rows=400) as terminal,
+    ):
         assert terminal.wait_for_end() == 0
-        assert "14.774 s" in terminal.text
+        assert "174.1 ms" in terminal.text
+        assert not terminal.entered_alternate_screen
+        assert terminal.text.isascii() or "--ascii" not in words
+        assert terminal.attributes == terminal.attributes_before
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_the_report() -> None:
+    with Terminal([sys.executable, "-c", _MAIN, SEED_001], env={"TERM": "dumb"}, rows=400) as terminal:
+        assert terminal.wait_for_end() == 0
+        assert "174.1 ms" in terminal.text
         assert "SCREEN END" in terminal.text
         assert b"\x1b" not in terminal.raw
         assert terminal.attributes == terminal.attributes_before
+    for name in ("dumb", "Dumb", "unknown", ""):
+        assert not _can_draw({"TERM": name}), name
+    assert not _can_draw({})
+    assert _can_draw({"TERM": "xterm"})

@@ -72,7 +72,11 @@ def is_about(simulation: Simulation, knob: str, number: int, op: int) -> bool:
 @given(overridden().filter(lambda case: case.parameters.network == "analytical"))
 def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case: Case) -> None:
     simulation = simulate(*case)
-    classes, frozen = class_of_ranks(simulation), frozen_durations(simulation)
+    classes, frozen, reference = (
+        class_of_ranks(simulation),
+        frozen_durations(simulation),
+        reference_of(simulation),
+    )
     for knob, one in table(simulation).items():
         if one.list == "change" or knob.startswith("dimension"):
             continue
@@ -84,7 +88,7 @@ def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case
                 ]
                 for number in classes
             ]
-            assert max(times.finish for times in reference_of(simulation, durations).times) == step, knob
+            assert reference.step_ns(durations) == step, knob
 
 
 def rerun_of(simulation: Simulation) -> Rerun:

@@ -2,8 +2,8 @@
 ns.
 
 The runs are ../shared/golden/chakra/runs.tar.gz (skipped without it): 270 sets, by both backends. A third of
-them
-here, all with --whole. A run that does not finish there is an error that names a rank.
+them here, without steps of 16 ranks, which take as long as 40 others; all with --whole. A run that does not
+finish there is an error that names a rank.
 """
 
 from __future__ import annotations
@@ -30,17 +30,7 @@ FLAGS = {
     "num-queues-per-dim": "num_queues_per_dim",
     "rendezvous-protocol": "rendezvous_protocol",
 }
-PARTS = 10
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> list[Path]:
-    if not RUNS.exists():
-        pytest.skip("../shared/golden/chakra is not here")
-    place = tmp_path_factory.mktemp("golden")
-    whole = pytestconfig.getoption("--whole")
-    unpack(place, lambda name: whole or zlib.crc32(name.encode()) % 3 == 0)
-    return sorted(place.iterdir())
+LARGE = ("s_stage_gpt16_switch", "s_stage_moe16_switch")
 
 
 def parameters_of(folder: Path, backend: str) -> Parameters:
@@ -92,9 +82,15 @@ def check(folder: Path, backend: str, stored: dict[str, Any], world: int) -> Non
             assert times == nodes, (folder.name, backend, rank)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_stored_runs_are_met_to_the_nanosecond(part: int, folders: list[Path]) -> None:
-    for folder in folders[part::PARTS]:
+def test_stored_runs_are_met_to_the_nanosecond(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """One test: each worker that has a part of it unpacks all of them."""
+    if not RUNS.exists():
+        pytest.skip("../shared/golden/chakra is not here")
+    whole = pytestconfig.getoption("--whole")
+    unpack(tmp_path, lambda name: whole or (zlib.crc32(name.encode()) % 3 == 0 and name not in LARGE))
+    folders = sorted(tmp_path.iterdir())
+    assert len(folders) > 80
+    for folder in folders:
         plain = folder / "result.json"
         packed = folder / "result.json.gz"
         data = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())

@@ -34,7 +34,7 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
     pick = lambda *values: draw(st.sampled_from(values))  # noqa: E731
     zero = pick("0", "1", "3")
     # Sharded weights are gathered on one stage: Megatron's FSDP refuses a pipeline.
-    tp, dp, pp, cp = pick(2, 4), pick(1, 2), 1 if zero == "3" else pick(1, 2), pick(1, 2)
+    tp, dp, pp, cp = pick(2, 2, 4), pick(1, 1, 2), 1 if zero == "3" else pick(1, 2), pick(1, 2)
     chosen = {
         "gpu": "h100", "world": tp * dp * pp * cp, "tp": tp, "pp": pp, "cp": cp, "sequence_parallel": "on",
         "overlap_tp": pick(True, True, False), "global_batch": dp * pick(2, 2, 3),

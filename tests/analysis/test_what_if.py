@@ -286,7 +286,7 @@ def test_beside_a_schedule_file_others_are_tried_in_its_shape(tmp_path: Path) ->
         (Parameters(**FEW, overlap_grad_reduce=True), "--overlap-grad-reduce", "--overlap-param-gather"),
         # 6 micro-batches are no multiple of 4 stages.
         (Parameters(pp=4, microbatches=6), "--schedule interleaved --virtual-stages 2", "--schedule zb-h1"),
-        (Parameters(schedule="layer-loop"), "--schedule gpipe", "compute wg"),
+        (Parameters(pp=4, schedule="layer-loop"), "--schedule gpipe", "compute wg"),
         (
             Parameters(**FEW, schedule="interleaved", virtual_stages=2),
             "--schedule interleaved --virtual-stages 2",

@@ -1,9 +1,8 @@
 """Every stored run of ASTRA-sim 2.x: ends and exposed times of all ranks, start and end of all nodes, to the
 ns.
 
-The runs are ../shared/golden/chakra/runs.tar.gz (skipped without it): 270 sets, by both backends. A third of
-them here, without steps of 16 ranks, which take as long as 40 others; all with --whole. A run that does not
-finish there is an error that names a rank.
+The runs are ../shared/golden/chakra/runs.tar.gz (skipped without it): 270 sets, by both backends. A fifth of
+them here, all with --whole. A run that does not finish there is an error that names a rank.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ FLAGS = {
     "num-queues-per-dim": "num_queues_per_dim",
     "rendezvous-protocol": "rendezvous_protocol",
 }
-LARGE = ("s_stage_gpt16_switch", "s_stage_moe16_switch")
 
 
 def parameters_of(folder: Path, backend: str) -> Parameters:
@@ -87,9 +85,9 @@ def test_stored_runs_are_met_to_the_nanosecond(tmp_path: Path, pytestconfig: pyt
     if not RUNS.exists():
         pytest.skip("../shared/golden/chakra is not here")
     whole = pytestconfig.getoption("--whole")
-    unpack(tmp_path, lambda name: whole or (zlib.crc32(name.encode()) % 3 == 0 and name not in LARGE))
+    unpack(tmp_path, lambda name: whole or zlib.crc32(name.encode()) % 5 == 0)
     folders = sorted(tmp_path.iterdir())
-    assert len(folders) > 80
+    assert len(folders) > 50
     for folder in folders:
         plain = folder / "result.json"
         packed = folder / "result.json.gz"

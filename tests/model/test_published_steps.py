@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import published_more, published_steps, published_trust
+from benchmarks import published_fsdp, published_more, published_steps, published_trust
 from benchmarks.published_steps import Off
 from simcore.model import trust
 from simcore.model.gpu import find_gpu
@@ -59,6 +59,7 @@ def test_published_steps_are_met(pytestconfig: pytest.Config) -> None:
     _check_bounds_of_more(made)
     _check_one_mfu(made)
     _check_kinds(made)
+    _check_mfu_of_fsdp(published_fsdp.all_made())
     _check_what_reports_quote(steps)
 
 
@@ -144,6 +145,14 @@ def _check_kinds(made: Sequence[published_more.Made]) -> None:
         assert one.training.world == one.row["world"]
         compiles = "--compile on" in one.row["engine"]
         assert (one.kind.engine in one.row["engine"].split(), one.kind.compiled) == (True, compiles)
+
+
+def _check_mfu_of_fsdp(made: Sequence[published_fsdp.Made]) -> None:
+    """After one constant a GPU."""
+    assert len(made) == 56
+    errors = [error for ones in published_fsdp.errors(tuple(made), True).values() for error in ones]
+    median, most, _ = published_steps.spread(errors)
+    assert (median <= 0.15, most <= 0.28) == (True, True)
 
 
 def _check_what_reports_quote(steps: list[Off]) -> None:

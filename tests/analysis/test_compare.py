@@ -49,6 +49,7 @@ def _seed_workload() -> Workload:
     return open_workload(SEED_002)
 
 
+@cache
 def seed(**parameters: Any) -> Comparison:
     return Comparison(seed_run(), seed_run(**parameters))
 

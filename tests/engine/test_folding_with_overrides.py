@@ -40,7 +40,7 @@ def _takes(schedule: str, stages: int, fitting: list[int]) -> bool:
 
 
 @st.composite
-def overridden(draw: st.DrawFn, networks: tuple[str, ...] = NETWORKS, most_ranks: int = 16) -> Case:
+def overridden(draw: st.DrawFn, networks: tuple[str, ...] = NETWORKS, most_ranks: int = 12) -> Case:
     """A case under any schedule, with slow ranks, slow links, overlaps and layer scales."""
     workload, parameters = draw(cases(most_ranks))
     groups = {*workload.fwd.group, *workload.ig.group, *workload.wg.group}
@@ -91,7 +91,7 @@ def overridden(draw: st.DrawFn, networks: tuple[str, ...] = NETWORKS, most_ranks
 
 
 @settings(max_examples=500)
-@given(overridden())
+@given(overridden(most_ranks=16))
 def test_a_folded_run_with_overrides_equals_the_run_of_every_rank(case: Case) -> None:
     folded = simulate(*case)
     assert_same_run(folded, unfolded(case))

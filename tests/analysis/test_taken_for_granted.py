@@ -265,7 +265,7 @@ def test_no_range_is_said_where_single_ranks_or_links_are_slow() -> None:
 
 @settings(max_examples=15)
 @given(
-    st.sampled_from((2, 3, 4)), st.sampled_from((1, 2)), st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)),
+    st.sampled_from((2, 3, 4)), st.sampled_from((1, 2)), st.sampled_from((1, 2)), st.sampled_from((1, 2)),
     st.sampled_from((1, 2, 4, 8)), st.sampled_from((2000, 32000, 200_000)), st.sampled_from((None, "full")),
 )  # fmt: skip
 def test_no_schedule_ends_below_the_range(

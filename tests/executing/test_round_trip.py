@@ -57,7 +57,7 @@ CASES = [
     pytest.param(OLD, {}, marks=pytest.mark.slow),
     pytest.param(MOE, {}, marks=pytest.mark.slow),
     # All its stages; each rank is a file to write and to read.
-    pytest.param(LARGE, {"microbatches": 4, "world": 64, "tp": 2}, marks=pytest.mark.slow),
+    pytest.param(LARGE, {"microbatches": 4, "world": 32, "tp": 1}, marks=pytest.mark.slow),
     (MOE, {"schedule": "zb-h1", "overlap_grad_reduce": True}),
     pytest.param(
         MOE,

@@ -319,7 +319,7 @@ def halved(results: SimulatedRun) -> tuple[str, ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize(("path", "few"), [(SHARD, {}), (SMALL_PIPELINE, {}), (PIPELINE, FEW)])
+@pytest.mark.parametrize(("path", "few"), [(SHARD, {}), (PIPELINE, FEW)])
 def test_what_hangs_on_the_cluster_is_the_step_with_half_its_bandwidth(
     path: str, few: dict[str, object]
 ) -> None:

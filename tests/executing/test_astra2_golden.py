@@ -1,8 +1,8 @@
 """Every stored run of ASTRA-sim 2.x: ends and exposed times of all ranks, start and end of all nodes, to the
 ns.
 
-The runs are ../shared/golden/chakra/runs.tar.gz (skipped without it): 270 sets, by both backends. A fifth of
-them here, all with --whole. A run that does not finish there is an error that names a rank.
+The runs are ../shared/golden/chakra/runs.tar.gz (skipped without it): 270 sets, by both backends. A seventh
+of them here, all with --whole. A run that does not finish there is an error that names a rank.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def test_stored_runs_are_met_to_the_nanosecond(tmp_path: Path, pytestconfig: pyt
     if not RUNS.exists():
         pytest.skip("../shared/golden/chakra is not here")
     whole = pytestconfig.getoption("--whole")
-    unpack(tmp_path, lambda name: whole or zlib.crc32(name.encode()) % 5 == 0)
+    unpack(tmp_path, lambda name: whole or zlib.crc32(name.encode()) % 7 == 0)
     folders = sorted(tmp_path.iterdir())
-    assert len(folders) > 50
+    assert len(folders) > 30
     for folder in folders:
         plain = folder / "result.json"
         packed = folder / "result.json.gz"

@@ -1,6 +1,6 @@
 """Random sets: every node of every rank equals a second statement of ASTRA-sim's rules, to the ns.
 
-45 sets, 2,000 with --whole; `WLTUI_RANDOM_SETS=5000` runs so many, `WLTUI_RANDOM_SET=N` set N alone. Planted,
+30 sets, 2,000 with --whole; `WLTUI_RANDOM_SETS=5000` runs so many, `WLTUI_RANDOM_SET=N` set N alone. Planted,
 to see this fail: a walk in the order of the file, an endpoint delay in a group, a last chunk of the rest, a
 receive before the sender's callback, a queue left before the workload is told.
 """
@@ -25,7 +25,7 @@ from tests.executing.random_sets import random_setup
 from tests.executing.second_rules import simulate
 from tests.fast_tier import CASES
 
-SOME, ALL = 45, 2000
+SOME, ALL = 30, 2000
 
 
 def seeds(config: pytest.Config) -> range:

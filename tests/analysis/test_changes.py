@@ -38,6 +38,8 @@ SEEDS = {
     "002": "fixtures/002_gpt_1024npu.txt",
     "003": "fixtures/003_gpt2_large_op_table.txt",
 }
+# Seed 002 on 4 stages: what changes of it bring is found in a tenth of the time.
+FEW = "--pp 4 --microbatches 4"
 BLOCK = layer("embedding_layer", 1000, 1000, 1000)
 
 
@@ -60,14 +62,12 @@ def alike_ns(simulation: Simulation, one: WhatIf) -> int:
 
 @settings(max_examples=30)
 @given(overridden() | cases())
-def test_every_change_gains_and_a_rerun_of_it_takes_what_is_said(case: Case) -> None:
+def test_every_change_gains_and_the_most_comes_first(case: Case) -> None:
     simulation = simulate(*case)
     base, found = simulation.step_time_ns, advice(simulation)
     of_flags = {one.flags: alike_ns(simulation, one) for one in found}
     assert len(of_flags) == len(found)
     for one in found:
-        assert one.parameters is not None
-        assert simulate(case.workload, one.parameters).step_time_ns == one.better10_ns
         assert base - of_flags[one.flags] >= max(0.001 * base, 1)
         if one.microbatches is None:
             assert one.better10_ns < base
@@ -83,7 +83,7 @@ def test_every_change_gains_and_a_rerun_of_it_takes_what_is_said(case: Case) -> 
 @settings(max_examples=40)
 @given(overridden() | cases())
 def test_a_run_with_the_parameters_of_a_row_takes_what_the_row_says(case: Case) -> None:
-    """Of sensitivity, too: `t` on any row shows a run, and it is the one that was computed.
+    """Of changes and of sensitivity: `t` on any row shows a run, and it is the one that was computed.
 
     Planted: a factor of 0.91 in the parameters; a factor that the queues of shared ports do not have.
     """
@@ -126,9 +126,8 @@ def test_the_best_change_of_a_layer_loop_is_a_schedule_that_hides_its_gradients(
     assert round(100 * best.better10_ns / simulation.step_time_ns - 100) == -32
 
 
-@pytest.mark.slow
 def test_of_two_changes_the_pair_is_said_where_it_gains_more_than_each() -> None:
-    changes = advice(seed_run("002"))
+    changes = advice(seed_run("002", FEW))
     found = {one.flags: one.better10_ns for one in changes}
     alone = "--schedule interleaved --virtual-stages 8", "--overlap-grad-reduce"
     assert found[" ".join(alone)] < min(found[one] for one in alone)
@@ -141,8 +140,9 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
 
     Planted: pairs with it; a place by its gain.
     """
-    simulation = seed_run("002", "--stage-layout uniform").simulation
-    found = advice(seed_run("002", "--stage-layout uniform"))
+    uniform = "--pp 4 --microbatches 16 --stage-layout uniform"
+    simulation = seed_run("002", uniform).simulation
+    found = advice(seed_run("002", uniform))
     (layout,) = [one for one in found if one.meaning.startswith("stage layout")]
     assert says([layout.name], layout.flags, "embedding", "stage 0", "loss", "last")
     assert layout.flags == "--stage-layout megatron"
@@ -150,19 +150,19 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     assert [one.flags for one in found if "stage-layout" in one.flags] == [layout.flags]
     behind = found[found.index(layout) + 1 :]
     assert [one.flags for one in behind] == ["--microbatches 32"]
-    # It gains more than two that stand before it: they are what somebody can change.
-    assert sum(one.better10_ns > layout.better10_ns for one in found[: found.index(layout)]) == 2
+    # It gains more than one that stands before it: that is what somebody can change.
+    assert sum(one.better10_ns > layout.better10_ns for one in found[: found.index(layout)]) == 1
     # The same model, laid out as it is in Megatron, computes no row faster: its ranks compute less.
     megatron = SimulatedRun(simulate(simulation.workload, flags_of(layout.flags)))
-    assert mean_busy_ns(megatron) < mean_busy_ns(seed_run("002", "--stage-layout uniform"))
+    assert mean_busy_ns(megatron) < mean_busy_ns(seed_run("002", uniform))
 
 
-@pytest.mark.parametrize("seed", ["001", "002"])
-def test_a_layout_that_is_assumed_is_no_change_that_somebody_can_make(seed: str) -> None:
+@pytest.mark.parametrize(("seed", "flags"), [("001", ""), ("002", FEW)])
+def test_a_layout_that_is_assumed_is_no_change_that_somebody_can_make(seed: str, flags: str) -> None:
     """It stood among the advice with -5.3 % on seed 001: it corrects an assumption, which a note says."""
-    results = seed_run(seed)
+    results = seed_run(seed, flags)
     assert not [one for one in results.what_if() if "stage-layout" in one.flags]
-    other = simulate(results.simulation.workload, flags_of("--stage-layout megatron")).step_time_ns
+    other = simulate(results.simulation.workload, flags_of(f"{flags} --stage-layout megatron")).step_time_ns
     (note,) = [one for one in results.diagnostics if one.code == "stage-layout-default"]
     change = change_percent(results.step_time_ns, other)
     assert figures(note.message)[-2:] == [duration(other), change]
@@ -260,7 +260,6 @@ def test_two_changes_carry_what_either_has_to_say_first() -> None:
         assert one.name == f"{one.flags} (full gain from {count} micro-batches on, here 2)"
 
 
-@pytest.mark.slow
 def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     """With 4 micro-batches zb-h2 is slower than zb-h1: on 4 stages it is made for 7, and then faster."""
     few, many = (seed_run("002", f"--pp 4 --microbatches {count}") for count in (4, 7))
@@ -331,20 +330,21 @@ def test_of_unequal_micro_batches_no_mean_is_said() -> None:
 
 
 def test_what_a_change_needs_of_memory_is_that_of_its_run() -> None:
-    simulation = seed_run("002").simulation
-    rows = advice(seed_run("002"))
+    flags = "--pp 4 --microbatches 8"
+    simulation = seed_run("002", flags).simulation
+    rows = advice(seed_run("002", flags))
     for row in rows:
         assert row.parameters is not None
         memory = SimulatedRun(simulate(simulation.workload, row.parameters)).model.file_memory
         assert row.memory_bytes == max(stage.total for stage in memory)
-    # Interleaved holds all 16 micro-batches on stage 0 as 1f1b does; v-half halves them.
-    now = peak_bytes(seed_run("002").model)
+    # zb-h1 holds as many as 1f1b does on stage 0, interleaved some more, v-half fewer.
+    now = peak_bytes(seed_run("002", flags).model)
     needed = {row.flags: row.memory_bytes for row in rows}
-    assert needed["--schedule interleaved --virtual-stages 8"] == now
     assert now is not None
-    assert (needed["--schedule v-half"] or now) < 3 * now // 4
+    assert needed["--schedule zb-h1"] == now < (needed["--schedule interleaved --virtual-stages 8"] or 0)
+    assert (needed["--schedule v-half"] or now) < 0.95 * now
     # A thing that matters is no run that somebody chooses.
-    assert {one.memory_bytes for one in seed_run("002").what_if() if one.list != "change"} == {None}
+    assert {one.memory_bytes for one in seed_run("002", flags).what_if() if one.list != "change"} == {None}
 
 
 def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activations_are() -> None:

@@ -87,7 +87,7 @@ def test_placeholders_of_a_nanosecond_are_part_of_what_comes_next_and_collective
 
 
 def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
-    legs = [leg for leg in merged_segments_of(seed()) if leg.microbatch >= 0]
+    legs = [leg for leg in merged_segments_of(seed(schedule="1f1b")) if leg.microbatch >= 0]
     told = [(leg.what, leg.microbatch, leg.rank) for leg in legs]
     assert told[:3] == [("forward", 0, 0), ("pp", 0, 0), ("forward", 0, 64)]
     assert told[-3:] == [("backward", 15, 64), ("pp", 15, 64), ("backward", 15, 0)]

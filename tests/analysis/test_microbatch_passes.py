@@ -24,7 +24,7 @@ F, I, W = 181_459_408, 133_164_829, 136_029_688  # noqa: E741
 
 def test_a_stage_goes_forward_and_backward_once_for_each_micro_batch() -> None:
     for number in range(16):
-        passes = seed().passes(number)
+        passes = seed(schedule="1f1b").passes(number)
         for direction in ("forward", "backward"):
             assert [one.microbatch for one in passes if one.direction == direction] == list(range(16))
         assert len(passes) == 32
@@ -96,7 +96,7 @@ def check_waits(results: SimulatedRun) -> None:
 
 def test_waits_come_by_their_length() -> None:
     check_waits(small())
-    check_waits(seed())
+    check_waits(seed(schedule="1f1b"))
 
 
 def test_a_wait_is_for_the_slow_member_of_the_group() -> None:
@@ -145,7 +145,7 @@ def test_the_group_of_a_rank_is_the_one_that_lists_it(sizes: object, order: str)
 def test_bandwidths_are_those_of_nccl_tests() -> None:
     from simcore.analysis.span_words import find_op_facts
 
-    simulation = seed().simulation
+    simulation = seed(schedule="1f1b").simulation
     ops, start, end = simulation.timeline.columns(0)
     found = {}
     for op in range(len(ops)):

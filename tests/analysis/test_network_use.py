@@ -227,11 +227,11 @@ def test_port_time_is_that_of_the_collectives_with_a_time_scale() -> None:
     assert 0 < 2 * compute_dimension_use(scaled)[0].busy_ns == compute_dimension_use(plain)[0].busy_ns
 
 
-@pytest.mark.slow
 def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> None:
     workload = open_workload(SEED_002)
     plain, shared = (
-        SimulatedRun(simulate(workload, Parameters(network=name))) for name in ("analytical", "shared")
+        SimulatedRun(simulate(workload, Parameters(network=name, pp=4, microbatches=4)))
+        for name in ("analytical", "shared")
     )
     assert [use.bytes for use in plain.dimensions] == [use.bytes for use in shared.dimensions]
     simai = SimulatedRun(simulate(open_workload(SEED_001), Parameters(network="simai-auto")))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import RangeSums, longest_in
-from tests.tui.made_runs import lonely, seed, small
+from tests.tui.made_runs import four_stages, lonely, small
 
-RUNS = (seed, small, lonely, lambda: lonely(1))
+RUNS = (four_stages, small, lonely, lambda: lonely(1))
 
 
 def naive(results: SimulatedRun, number: int, first: int, last: int) -> list[int]:

@@ -32,16 +32,18 @@ from tests.model.test_megatron import EXPERTS, SMALL, run
 @st.composite
 def layouts(draw: st.DrawFn) -> dict[str, Any]:
     pick = lambda *values: draw(st.sampled_from(values))  # noqa: E731
-    tp, dp, pp, cp = pick(2, 4), pick(1, 2), pick(1, 2), pick(1, 2)
+    zero = pick("0", "1", "3")
+    # Sharded weights are gathered on one stage: Megatron's FSDP refuses a pipeline.
+    tp, dp, pp, cp = pick(2, 2, 4), pick(1, 1, 2), 1 if zero == "3" else pick(1, 2), pick(1, 2)
     chosen = {
         "gpu": "h100", "world": tp * dp * pp * cp, "tp": tp, "pp": pp, "cp": cp, "sequence_parallel": "on",
-        "overlap_tp": pick(True, True, False), "global_batch": dp * pick(2, 4, 6),
+        "overlap_tp": pick(True, True, False), "global_batch": dp * pick(2, 2, 3),
         "recompute": pick("none", "selective", "full"), "seq": pick(128, 2048),
         "dim": (f"switch:8:{pick(3, 30, 300)}:{pick(0, 2500)}", "switch:8:50:1000"),
-        "network": pick("analytical", "analytical", "shared"), "zero": pick("0", "1", "3"),
+        "network": pick("analytical", "analytical", "shared"), "zero": zero,
         "slow_rank": pick((), ("0=1.3",)), "jitter": pick(0.0, 0.0, 0.02), "no_fold": pick(False, True),
     }  # fmt: skip
-    if chosen["zero"] == "3":
+    if zero == "3":
         # Gathers before rows, and reductions that nothing waits for until the end of the step.
         return chosen | {"prefetch": pick("0", "1"), "reshard_after_forward": pick("on", "off")}
     return chosen | {"overlap_grad_reduce": pick(False, True), "overlap_param_gather": pick(False, True)}
@@ -56,7 +58,11 @@ def apart(builder: StageBuilder) -> StageProgram:
 FINISH = StageBuilder.finish
 
 
-def told(model: Model, given: dict[str, Any]) -> list[Any]:
+# A run repeats from layer to layer: three show it in a third of the time of eight.
+MODELS = [replace(SMALL, layers=3), replace(EXPERTS, layers=3)]
+
+
+def told(model: Model, given: dict[str, Any], name: str) -> list[Any]:
     """All that a run is: its report, its times, segments and slacks, its spans as they are exported."""
     results = SimulatedRun(run(model, **given))
     times = results.simulation.timeline.times
@@ -65,17 +71,19 @@ def told(model: Model, given: dict[str, Any]) -> list[Any]:
     return [
         run_json(results), [*times.start, *times.end], times.pass_ends,
         [(one.edge, one.account, one.op) for one in results.accounts], results.slacks,
-        *(list(exported(name, workload, parameters).chunks) for name in ("csv", "chrome")),
+        list(exported(name, workload, parameters, run=results).chunks),
     ]  # fmt: skip
 
 
-@given(layouts(), st.sampled_from([SMALL, EXPERTS]))
+@given(layouts(), st.sampled_from(MODELS), st.sampled_from(["csv", "chrome"]))
 @settings(max_examples=40, deadline=None)
-def test_what_repeats_is_as_if_each_run_were_the_only_one(given: dict[str, Any], model: Model) -> None:
-    found = told(model, given)
+def test_what_repeats_is_as_if_each_run_were_the_only_one(
+    given: dict[str, Any], model: Model, name: str
+) -> None:
+    found = told(model, given, name)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(StageBuilder, "finish", apart)
-        expected = told(model, given)
+        expected = told(model, given, name)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours == theirs
 

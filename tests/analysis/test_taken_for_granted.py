@@ -37,6 +37,8 @@ from tui.summary.model import SummaryModel
 
 SHARD, PIPELINE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
 SMALL_PIPELINE = "fixtures/001_moe_128npu_with_mistakes.txt"
+# What changes of it bring is found in a tenth of the time.
+FEW: dict[str, object] = {"pp": 4, "microbatches": 4}
 
 
 def assumed(results: SimulatedRun) -> dict[str, str]:
@@ -263,7 +265,7 @@ def test_no_range_is_said_where_single_ranks_or_links_are_slow() -> None:
 
 @settings(max_examples=15)
 @given(
-    st.sampled_from((2, 3, 4)), st.sampled_from((1, 2)), st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)),
+    st.sampled_from((2, 3, 4)), st.sampled_from((1, 2)), st.sampled_from((1, 2)), st.sampled_from((1, 2)),
     st.sampled_from((1, 2, 4, 8)), st.sampled_from((2000, 32000, 200_000)), st.sampled_from((None, "full")),
 )  # fmt: skip
 def test_no_schedule_ends_below_the_range(
@@ -317,19 +319,21 @@ def halved(results: SimulatedRun) -> tuple[str, ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize("path", [SHARD, SMALL_PIPELINE, PIPELINE])
-def test_what_hangs_on_the_cluster_is_the_step_with_half_its_bandwidth(path: str) -> None:
+@pytest.mark.parametrize(("path", "few"), [(SHARD, {}), (PIPELINE, FEW)])
+def test_what_hangs_on_the_cluster_is_the_step_with_half_its_bandwidth(
+    path: str, few: dict[str, object]
+) -> None:
     """A newcomer went through two pages of notes to find which assumption decides. Planted: the latency."""
-    results = results_of(path)
+    results = results_of(path, **few)
     told = weighed(results)["cluster-default"]
     assert says([told], "half", *otherwise(results, dim=halved(results)))
     # The same cluster in words is the same run.
     as_flags_of_it = tuple(dimension.flag() for dimension in results.dims)
-    same = simulate(results.simulation.workload, Parameters(dim=as_flags_of_it))
+    same = results_of(path, dim=as_flags_of_it, **few)
     assert same.step_time_ns == results.step_time_ns
     # Who gave some of it is told what: nothing of that is assumed.
-    assert "half the bandwidth" not in str(weighed(results_of(path, dim=halved(results))))
-    assert "half the bandwidth" not in str(weighed(results_of(path, cluster="h100-8")))
+    assert "half the bandwidth" not in str(weighed(results_of(path, dim=halved(results), **few)))
+    assert "half the bandwidth" not in str(weighed(results_of(path, cluster="h100-8", **few)))
 
 
 def test_half_the_bandwidth_leaves_the_ranks_of_a_file_that_does_not_tell_its_world(tmp_path: Path) -> None:
@@ -349,11 +353,11 @@ def test_what_hangs_on_the_ranks_is_the_step_of_twice_as_many() -> None:
 
 
 def test_what_hangs_on_the_bytes_between_stages_is_the_step_with_twice_as_many(tmp_path: Path) -> None:
-    results = results_of(PIPELINE)
+    results = results_of(PIPELINE, **FEW)
     twice = tmp_path / "twice.txt"
     text = Path(PIPELINE).read_text("utf-8")
     twice.write_text(text.replace(" ga: 16 ", " ga: 16 pp_comm: 33554432 ", 1), "utf-8")
-    then = results_of(str(twice), world=1024).step_time_ns
+    then = results_of(str(twice), world=1024, **FEW).step_time_ns
     change = change_percent(results.step_time_ns, then)
     told = weighed(results)["pp-comm-missing"]
     assert says([told], "pp_comm", "16 777 216 B", "twice", duration(then), change)
@@ -361,7 +365,7 @@ def test_what_hangs_on_the_bytes_between_stages_is_the_step_with_twice_as_many(t
 
 
 def test_what_hangs_on_the_schedule_is_the_best_other_one_of_the_changes() -> None:
-    results = results_of(PIPELINE)
+    results = results_of(PIPELINE, **FEW)
     best = otherwise(results, schedule="interleaved", virtual_stages=8)
     told = weighed(results)["schedule-default"]
     assert says([told], "--schedule", "1f1b", "interleaved", "8 chunks", *best)
@@ -379,18 +383,21 @@ def test_what_hangs_on_the_schedule_is_the_best_other_one_of_the_changes() -> No
 
 
 def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> None:
-    results = results_of(PIPELINE)
+    results = results_of(PIPELINE, **FEW)
     before = [one.code for one in sort_by_weight(results.diagnostics) if one.weight == "assumption"]
     assert before[0] == "cluster-default"
     results.what_if()
     found = sort_by_weight(results.diagnostics)
     assert [one.code for one in found][:5] == [
-        "backward-unsent", "schedule-default", "cluster-default", "stage-layout-default", "pp-comm-missing",
+        "not-rescaled", "backward-unsent", "schedule-default", "cluster-default", "stage-layout-default",
     ]  # fmt: skip
-    assert [one.effect for one in found[1:5]] == sorted((one.effect for one in found[1:5]), reverse=True)
+    assert [one.effect for one in found[2:5]] == sorted((one.effect for one in found[2:5]), reverse=True)
     # In a panel of one row for it, too.
-    assert found[1].brief == "schedule 1f1b; interleaved -39.6 %"
-    assert found[2].brief == "cluster h100-8; half GB/s +5.2 %"
+    assert found[2].brief == "schedule 1f1b; interleaved -32.1 %"
+    assert found[3].brief == "cluster h100-8; half GB/s +12.9 %"
+    # On which hardly anything hangs, 0.1 %, stands behind that of which nobody knows.
+    assert found[-1].code == "pp-comm-missing"
+    assert found[-2].effect == 0 < found[-1].effect < 0.001
 
 
 def test_that_no_row_sends_over_ep_is_said_where_none_does() -> None:

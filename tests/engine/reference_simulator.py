@@ -93,11 +93,25 @@ class Reference:
         self.stage = [place(self.layout, rank)[2] for rank in range(world)]
         self.number_on_lane = [self._numbers(stage) for stage in self.program.stages]
         self.op_on_lane = [{key: op for op, key in enumerate(numbers)} for numbers in self.number_on_lane]
-        self.duration = self.measured or [self._durations(rank) for rank in range(world)]
         self.sender_op = self._senders()
-        for rank in range(world):
-            count = len(self.of(rank).ops)
-            self.times.append(RankTimes([0] * count, [0] * count, [0] * count))
+        self.rank_at = {place(self.layout, rank): rank for rank in range(world)}
+        self.duration = self.measured or [self._durations(rank) for rank in range(world)]
+        # Looked up once: sweeps are many.
+        self.lanes = [[self.lane(rank, op) for op in range(len(self.of(rank).ops))] for rank in range(world)]
+        self.meetings = [
+            [self.members(rank, op) if self.is_collective(rank, op) else [] for op in range(len(lanes))]
+            for rank, lanes in enumerate(self.lanes)
+        ]
+        self.waits = [
+            [
+                [
+                    self.sender(rank, wait) if isinstance(wait, Receive) else (rank, wait.op)
+                    for wait in run.waits
+                ]
+                for run in self.of(rank).runs
+            ]
+            for rank in range(world)
+        ]
 
     def of(self, rank: int) -> StageProgram:
         """The program of a rank."""
@@ -106,9 +120,7 @@ class Reference:
     def at_stage(self, rank: int, stage: int) -> int:
         """The rank at another stage that has the same place in tp and dp."""
         tp, dp, _ = place(self.layout, rank)
-        return next(
-            other for other in range(self.layout.world) if place(self.layout, other) == (tp, dp, stage)
-        )
+        return self.rank_at[tp, dp, stage]
 
     def members(self, rank: int, op: int) -> list[tuple[int, int]]:
         """(rank, op) of every member of the collective that `op` of `rank` is."""
@@ -136,33 +148,38 @@ class Reference:
         return self.at_stage(rank, wait.source), self.sender_op[wait.message]
 
     def run(self) -> Reference:
-        """Sweep until nothing changes."""
+        """Sweep until nothing changes, with the durations that there are."""
+        counts = [len(self.of(rank).ops) for rank in range(self.layout.world)]
+        self.times = [RankTimes([0] * count, [0] * count, [0] * count) for count in counts]
         most = 10 + 4 * sum(len(stage.ops) for stage in self.program.stages)
         for _ in range(most):
             if not [rank for rank in range(self.layout.world) if self._sweep(rank)]:
                 return self
         raise AssertionError(f"still changing after {most} sweeps: ranks wait for each other in a ring")
 
+    def step_ns(self, durations: list[list[int]]) -> int:
+        """When the last rank is done if each rank's ops take so long."""
+        self.duration = durations
+        return max(times.finish for times in self.run().times)
+
     def _sweep(self, rank: int) -> bool:
         """Walk one rank through its step; whether any time changed."""
         stage_program, times, duration = self.of(rank), self.times[rank], self.duration[rank]
-        ops = stage_program.ops
+        lanes, meetings, blocking = self.lanes[rank], self.meetings[rank], stage_program.ops.blocking
         before = (list(times.start), list(times.end), list(times.ready), times.finish)
         lane_end: dict[object, int] = defaultdict(int)
         now = 0
-        for run in stage_program.runs:
-            for wait in run.waits:
-                other, op = self.sender(rank, wait) if isinstance(wait, Receive) else (rank, wait.op)
+        for run, waits in zip(stage_program.runs, self.waits[rank], strict=True):
+            for other, op in waits:
                 now = max(now, self.times[other].end[op])
             for op in range(run.first, run.last):
-                lane = self.lane(rank, op)
-                times.ready[op] = max(now, lane_end[lane])
-                start = times.ready[op]
-                if self.is_collective(rank, op):
-                    start = max(self.times[other].ready[theirs] for other, theirs in self.members(rank, op))
+                lane = lanes[op]
+                start = times.ready[op] = max(now, lane_end[lane])
+                if meetings[op]:
+                    start = max([self.times[other].ready[theirs] for other, theirs in meetings[op]])
                 times.start[op] = start
                 times.end[op] = lane_end[lane] = start + duration[op]
-                if ops.blocking[op]:
+                if blocking[op]:
                     now = times.end[op]
         times.finish = now
         return before != (times.start, times.end, times.ready, times.finish)

@@ -150,7 +150,7 @@ def test_the_page_and_the_json_have_every_link() -> None:
 def test_a_step_of_too_many_messages_is_refused_with_their_number() -> None:
     path = str(FIXTURES / "002_gpt_1024npu.txt")
     with pytest.raises(UsageError, match=r"about \d{8} messages over links, some \d+ s: at most 20000000"):
-        simulate(open_workload(path), Parameters(network="links"))
+        simulate(open_workload(path), Parameters(network="links", microbatches=8))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ with Controllable Memory (2405.15362); DeepSeek-V3's report (2412.19437), table 
 simulator of `naive_pipeline.py` says what a schedule takes.
 """
 
+import itertools
+
 import pytest
 
 from simcore.parameters import Parameters
@@ -16,13 +18,15 @@ from simcore.simulation import Simulation, simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
 from tests.strategies import Cell, Row, make_workload
 
-LAYERS = 8
+# As many as a stage of four chunks needs, and stages so few that a step has hundreds of actions: what a run
+# takes grows with both, and no closed form changes with them.
+LAYERS = 4
 TIMES = [(1000, 900, 800), (900, 1000, 800), (700, 800, 1500), (500, 500, 500), (2000, 300, 700)]
 
 
 def pipeline(stages: int, microbatches: int, times: tuple[int, int, int], **parameters: object) -> Simulation:
-    """Equal micro-batches of 8 equal layers of (F, I, W) / 8 ns each; free communication."""
-    cells = [Cell(ns * 8 // LAYERS) for ns in times]
+    """Equal micro-batches of equal layers of (F, I, W) ns each; free communication."""
+    cells = [Cell(ns) for ns in times]
     rows = [Row(f"mlp_{number}", *cells) for number in range(LAYERS)]
     workload = make_workload(rows, tp=1, ep=1, pp=stages, all_gpus=stages, pp_comm=10**6)
     return simulate(workload, Parameters(microbatches=microbatches, comm_scale=0.0, **parameters))  # type: ignore[arg-type]
@@ -33,27 +37,36 @@ def bubbles(simulation: Simulation) -> set[int]:
     return {accounts.bubble_ns + accounts.idle_ns for accounts in SimulatedRun(simulation).accounts}
 
 
+def peaks(simulation: Simulation) -> list[int]:
+    """How many micro-batches each stage holds at most."""
+    return [stage.peak_microbatches for stage in simulation.program.stages]
+
+
 def counts(stages: int) -> list[int]:
-    return sorted({1, stages - 1, stages, stages + 1, 2 * stages, 3 * stages + 2})
+    return sorted({1, stages - 1, stages, stages + 1, 2 * stages + 1})
 
 
-CASES = [(p, m) for p in (2, 3, 4, 6, 8, 16) for m in counts(p)]
+# Every count with two of the durations, and each of these with most counts: all with all are 125 runs.
+CASES = [
+    (p, m, TIMES[number % 5])
+    for number, (p, m) in enumerate([(p, m) for p in (2, 3, 4, 6, 9) for m in counts(p)] * 2)
+]
 
 
-@pytest.mark.parametrize(("stages", "microbatches"), CASES)
-@pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
-def test_the_bubble_of_gpipe_and_1f1b_is_p_minus_1_micro_batches(
-    schedule: str, times: tuple[int, int, int], stages: int, microbatches: int
-) -> None:
-    simulation = pipeline(stages, microbatches, times, schedule=schedule)
-    one = LAYERS * sum(times)
-    assert bubbles(simulation) == {(stages - 1) * one}
-    assert simulation.step_time_ns == (microbatches + stages - 1) * one
+def test_the_bubble_of_gpipe_and_1f1b_is_p_minus_1_micro_batches(schedule: str) -> None:
+    for stages, microbatches, times in CASES:
+        simulation = pipeline(stages, microbatches, times, schedule=schedule)
+        one = LAYERS * sum(times)
+        case = (stages, microbatches, times)
+        assert bubbles(simulation) == {(stages - 1) * one}, case
+        assert simulation.step_time_ns == (microbatches + stages - 1) * one, case
+        held = [microbatches if schedule == "gpipe" else stages - stage for stage in range(stages)]
+        assert peaks(simulation) == [min(microbatches, most) for most in held], case
 
 
-@pytest.mark.sampled(18)
-@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8])
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("chunks", [2, 4])
 @pytest.mark.parametrize("times", TIMES)
@@ -64,28 +77,16 @@ def test_the_bubble_of_interleaved_is_that_of_1f1b_divided_by_its_chunks(
     assert bubbles(simulation) == {(stages - 1) * LAYERS * sum(times) // chunks}
 
 
-@pytest.mark.parametrize(("stages", "microbatches"), CASES)
-@pytest.mark.parametrize("times", TIMES)
-def test_the_bubble_of_zb_h1_is_filled_by_weight_gradients(
-    times: tuple[int, int, int], stages: int, microbatches: int
-) -> None:
+def test_the_bubble_of_zb_h1_is_filled_by_weight_gradients() -> None:
     """(P-1)(F+I) - (min(M,P)-1) min(F,I,W): so (P-1)(F+I-W) for M >= P and W no longer than F and I."""
-    simulation = pipeline(stages, microbatches, times, schedule="zb-h1")
-    f, i, w = (LAYERS * ns for ns in times)
-    bubble = (stages - 1) * (f + i) - (min(microbatches, stages) - 1) * min(f, i, w)
-    assert simulation.step_time_ns == microbatches * (f + i + w) + bubble
-    assert bubbles(simulation) == {bubble}
-
-
-@pytest.mark.parametrize(("stages", "microbatches"), CASES)
-def test_how_many_micro_batches_each_schedule_holds(stages: int, microbatches: int) -> None:
-    def peaks(schedule: str) -> list[int]:
-        program = pipeline(stages, microbatches, TIMES[0], schedule=schedule).program
-        return [stage.peak_microbatches for stage in program.stages]
-
-    assert peaks("gpipe") == [microbatches] * stages
-    assert peaks("1f1b") == [min(microbatches, stages - stage) for stage in range(stages)]
-    assert peaks("zb-h1") == [min(microbatches, stages)] * stages
+    for stages, microbatches, times in CASES:
+        simulation = pipeline(stages, microbatches, times, schedule="zb-h1")
+        f, i, w = (LAYERS * ns for ns in times)
+        bubble = (stages - 1) * (f + i) - (min(microbatches, stages) - 1) * min(f, i, w)
+        case = (stages, microbatches, times)
+        assert simulation.step_time_ns == microbatches * (f + i + w) + bubble, case
+        assert bubbles(simulation) == {bubble}, case
+        assert peaks(simulation) == [min(microbatches, stages)] * stages, case
 
 
 # -- schedules of two chunks, of two directions, breadth first -------------------------
@@ -116,8 +117,8 @@ def longest_span(simulation: Simulation) -> int:
     )
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
-@pytest.mark.parametrize("more", [0, 1, 7])
+@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8])
+@pytest.mark.parametrize("more", [0, 3])
 def test_zb_h2_and_zb_v_have_no_bubble_where_f_i_and_w_are_equal(stages: int, more: int) -> None:
     """2401.10241 table 1: ZB-H2 none for 2P-1 micro-batches held; 2405.15362 table 1: V-ZB none for P."""
     microbatches = 2 * stages + more
@@ -130,10 +131,10 @@ def test_zb_h2_and_zb_v_have_no_bubble_where_f_i_and_w_are_equal(stages: int, mo
         assert longest_span(simulation) == work
         # The last stage begins when F of micro-batch 0 has come to it.
         assert simulation.step_time_ns == work + (stages - 1) * fill
-        assert max(stage.peak_microbatches for stage in simulation.program.stages) == held
+        assert max(peaks(simulation)) == held
 
 
-@pytest.mark.parametrize("stages", [2, 4, 8])
+@pytest.mark.parametrize("stages", [2, 4, 6])
 @pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.full_gain != (0, 0)])
 def test_from_the_micro_batches_that_it_is_made_for_on_a_bubble_stays_and_below_it_is_longer(
     schedule: str, stages: int
@@ -150,7 +151,7 @@ def test_from_the_micro_batches_that_it_is_made_for_on_a_bubble_stays_and_below_
     assert bubble(made_for - 1) > there
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
+@pytest.mark.parametrize("stages", [2, 3, 4, 6])
 def test_the_bubble_of_zb_h2_where_times_differ(stages: int) -> None:
     """2401.10241 table 1: (P-1)(F+I-2W), for F = I and W from half of that on; besides it the wait for the
     first micro-batch."""
@@ -160,7 +161,7 @@ def test_the_bubble_of_zb_h2_where_times_differ(stages: int) -> None:
         assert bubble == (stages - 1) * LAYERS * (f + i - 2 * w)
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4, 5, 6, 7, 8, 12, 16])
+@pytest.mark.parametrize("stages", [2, 3, 4, 5, 6, 7, 8])
 @pytest.mark.parametrize("more", [0, 5])
 def test_v_half_holds_half_and_v_min_a_third_of_1f1b(stages: int, more: int) -> None:
     """2405.15362: (P+2)//2 and (P+4)//3 micro-batches, bubbles of about half and two thirds of 1F1B's."""
@@ -168,29 +169,29 @@ def test_v_half_holds_half_and_v_min_a_third_of_1f1b(stages: int, more: int) -> 
     one = LAYERS * sum(EQUAL)
     for schedule, held, share in (("v-half", (stages + 2) // 2, 1 / 2), ("v-min", (stages + 4) // 3, 2 / 3)):
         simulation = run(schedule, stages, microbatches, EQUAL)
-        assert max(stage.peak_microbatches for stage in simulation.program.stages) == held
+        assert max(peaks(simulation)) == held
         bubble = longest_span(simulation) - microbatches * one
         # Half of one micro-batch's time more or less: the papers say "about".
         assert abs(bubble - share * (stages - 1) * one) <= one / 2
 
 
 def test_the_bubble_of_v_half_is_that_of_interleaved_with_two_chunks() -> None:
-    for stages in (2, 4, 6, 8, 16):
+    for stages in (2, 4, 6):
         bubble = bubbles(run("v-half", stages, 3 * stages, EQUAL))
         assert bubble == {(stages - 1) * LAYERS * sum(EQUAL) // 2}
 
 
 @pytest.mark.parametrize("times", [(500, 500, 500), (1000, 1000, 500), (800, 800, 100)])
-@pytest.mark.parametrize("more", [0, 2, 6])
+@pytest.mark.parametrize("more", [0, 2])
 def test_the_bubble_of_dualpipe_is_that_of_deepseeks_table(times: tuple[int, int, int], more: int) -> None:
     """(PP/2-1)(F&B + B - 3W) with B = I + W, for F = I no shorter than W; F&B is an overlapped pair, here
     without anything to hide: F + B. DualPipeV has half as many ranks as positions."""
     f, i, w = (LAYERS * ns for ns in times)
     bubble = (f + i + w) + (i + w) - 3 * w
-    for stages in (2, 4, 6, 8, 16):
+    for stages in (2, 4, 6, 8):
         simulation = run("dualpipe", stages, 2 * stages + more, times, overlap_fwd_bwd=True)
         assert longest_span(simulation) == (2 * stages + more) * (f + i + w) + (stages // 2 - 1) * bubble
-        assert [one.peak_microbatches for one in simulation.program.stages] == [stages + 1] * stages
+        assert peaks(simulation) == [stages + 1] * stages
         simulation = run("dualpipev", stages, 2 * stages + more, times, overlap_fwd_bwd=True)
         # A chunk is half a stage.
         assert longest_span(simulation) == (2 * stages + more) * (f + i + w) + (stages - 1) * bubble // 2
@@ -200,34 +201,31 @@ def test_the_bubble_of_dualpipe_is_that_of_deepseeks_table(times: tuple[int, int
 def test_pairs_of_dualpipe_one_after_the_other_leave_p_half_minus_1_of_f_plus_i_minus_w() -> None:
     for times in ((500, 500, 500), (1000, 1000, 500), (800, 800, 100)):
         f, i, w = (LAYERS * ns for ns in times)
-        for stages in (2, 4, 6, 8):
+        for stages in (2, 4, 6):
             simulation = run("dualpipe", stages, 2 * stages, times)
             bubble = (stages // 2 - 1) * (f + i - w)
             assert longest_span(simulation) == 2 * stages * (f + i + w) + bubble
 
 
 @pytest.mark.parametrize("schedule", ["looped-bfs", "breadth-first"])
-@pytest.mark.parametrize("times", TIMES)
-def test_the_bubble_of_breadth_first_is_that_of_interleaved(
-    schedule: str, times: tuple[int, int, int]
-) -> None:
+def test_the_bubble_of_breadth_first_is_that_of_interleaved(schedule: str) -> None:
     """Lamy-Poirier 2023: (P-1)(F+B)/V for M at least P."""
-    for stages in (2, 3, 4, 8):
-        for microbatches in (stages, stages + 1, 2 * stages + 1):
-            for chunks in (2, 4):
-                simulation = pipeline(stages, microbatches, times, schedule=schedule, virtual_stages=chunks)
-                assert bubbles(simulation) == {(stages - 1) * LAYERS * sum(times) // chunks}
-                held = {one.peak_chunks for one in simulation.program.stages[:-1]}
-                assert held == {microbatches * chunks}
+    some = itertools.product((2, 3, 4), (0, 1, None), (2, 4))
+    for (stages, more, chunks), times in zip(some, itertools.cycle(TIMES)):
+        microbatches = 2 * stages + 1 if more is None else stages + more
+        simulation = pipeline(stages, microbatches, times, schedule=schedule, virtual_stages=chunks)
+        assert bubbles(simulation) == {(stages - 1) * LAYERS * sum(times) // chunks}
+        held = {one.peak_chunks for one in simulation.program.stages[:-1]}
+        assert held == {microbatches * chunks}
 
 
 def shapes(schedule: str) -> list[tuple[int, int]]:
-    """P from 2 to 16, M below, at and above what the schedule is made for."""
-    pairs = [(p, m) for p in (2, 3, 4, 7, 16) for m in (1, p - 1, p, p + 2, 2 * p, 3 * p + 1)]
+    """P from 2 to 7, M below, at and above what the schedule is made for."""
+    pairs = [(p, m) for p in (2, 3, 4, 6, 7) for m in (1, p - 1, p, p + 2, 2 * p, 3 * p + 1)]
     return sorted({(p, m) for p, m in pairs if m and SCHEDULES[schedule].misfit(p, m) is None})
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("times", [*TIMES, (900, 100, 100), (100, 100, 1700)])
 @pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.pipelined])
 def test_every_schedule_takes_as_long_as_the_naive_simulator_says(

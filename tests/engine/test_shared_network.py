@@ -6,7 +6,6 @@ beside the first; an actor that runs ahead over its collectives.
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -145,11 +144,12 @@ def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
             assert "other traffic" in words
 
 
-@pytest.mark.slow
 def test_on_seed_002_nothing_shares_a_port_for_long() -> None:
     """Its tp collectives stay in their servers, its transfers cross them: alone nearly all the time."""
     workload = open_workload(SEED_002)
-    alone, shared = (simulate(workload, Parameters(network=name)) for name in ("analytical", "shared"))
+    alone, shared = (
+        simulate(workload, Parameters(network=name, microbatches=4)) for name in ("analytical", "shared")
+    )
     assert alone.step_time_ns <= shared.step_time_ns <= alone.step_time_ns * 1.001
     for simulation in (alone, shared):
         assert collective_alone_ns(simulation, "ALLGATHER", "tp", 50331648) == collective_alone_ns(

@@ -1,6 +1,6 @@
 """Random sets: every node of every rank equals a second statement of ASTRA-sim's rules, to the ns.
 
-60 sets, 2,000 with --whole; `WLTUI_RANDOM_SETS=5000` runs so many, `WLTUI_RANDOM_SET=N` set N alone. Planted,
+30 sets, 2,000 with --whole; `WLTUI_RANDOM_SETS=5000` runs so many, `WLTUI_RANDOM_SET=N` set N alone. Planted,
 to see this fail: a walk in the order of the file, an endpoint delay in a group, a last chunk of the rest, a
 receive before the sender's callback, a queue left before the workload is told.
 """
@@ -23,17 +23,17 @@ from simcore.messages.network import FullBandwidth, LinkByLink
 from tests.executing.encoding import write_json, write_network, write_set
 from tests.executing.random_sets import random_setup
 from tests.executing.second_rules import simulate
+from tests.fast_tier import CASES
 
-SOME, ALL = 60, 2000
+SOME, ALL = 30, 2000
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" not in metafunc.fixturenames:
-        return
+def seeds(config: pytest.Config) -> range:
     only = os.environ.get("WLTUI_RANDOM_SET")
-    usual = ALL if metafunc.config.getoption("--whole") else SOME
-    count = int(os.environ.get("WLTUI_RANDOM_SETS", usual))
-    metafunc.parametrize("seed", range(count) if only is None else [int(only)])
+    if only is not None:
+        return range(int(only), int(only) + 1)
+    usual = ALL if config.getoption("--whole") else CASES if config.getoption("--fast") else SOME
+    return range(int(os.environ.get("WLTUI_RANDOM_SETS", usual)))
 
 
 def system_json(system: dict[str, Any]) -> dict[str, Any]:
@@ -91,16 +91,19 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"finished": finished, "nodes": nodes, "stopped": outcome.fault is not None}
 
 
-def test_a_random_set_runs_as_the_second_statement_of_the_rules_says(seed: int, tmp_path: Path) -> None:
-    setup = random_setup(seed)
-    expected = simulate(setup)
-    found = ours(setup, tmp_path)
-    assert found["stopped"] == expected["stopped"]
-    assert found["finished"] == expected["finished"]
-    assert found["nodes"] == expected["nodes"]
-
-
-def test_most_random_sets_run_to_their_end() -> None:
-    setups = [random_setup(seed) for seed in range(30)]
-    ended = sum(len(simulate(one)["finished"]) == len(one["ranks"]) for one in setups)
-    assert ended >= 12
+def test_random_sets_run_as_the_second_statement_of_the_rules_says(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    ended = 0
+    for seed in seeds(pytestconfig):
+        setup = random_setup(seed)
+        expected = simulate(setup)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = ours(setup, folder)
+        assert found["stopped"] == expected["stopped"], seed
+        assert found["finished"] == expected["finished"], seed
+        assert found["nodes"] == expected["nodes"], seed
+        ended += len(expected["finished"]) == len(setup["ranks"])
+    # Two of five run to their end.
+    assert ended >= 0.4 * len(seeds(pytestconfig)) or len(seeds(pytestconfig)) < SOME

@@ -178,9 +178,9 @@ def test_ranks_that_ran_alike_by_astra_sims_rules_have_one_set_of_figures(seed: 
 
 @pytest.mark.parametrize("dialect", [None, "astra-sim-2"])
 def test_random_sets_have_classes_and_end(dialect: str | None) -> None:
-    saved = [check(seed, dialect) for seed in range(24)]
+    saved = [check(seed, dialect) for seed in range(12)]
     # Under the dialect more of them never end.
-    assert sum(one > 0 for one in saved) >= (8 if dialect is None else 3), saved
+    assert sum(one > 0 for one in saved) >= (4 if dialect is None else 2), saved
 
 
 def test_a_name_that_looks_like_a_group_does_not_let_files_pass_as_alike() -> None:

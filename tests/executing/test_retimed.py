@@ -86,10 +86,10 @@ def test_each_row_of_the_what_if_table_is_the_run_that_its_parameters_ask_for(se
         if before is None:
             return
         assert_rows_are_runs(before, 100)
-        for row in before.what_if()[:2]:
+        for row in before.what_if()[:1]:
             assert row.parameters is not None
             # Beside a factor that the run has already, too.
-            assert_rows_are_runs(before.with_parameters(row.parameters), 3)
+            assert_rows_are_runs(before.with_parameters(row.parameters), 2)
 
 
 @pytest.mark.parametrize("rules", RULES)

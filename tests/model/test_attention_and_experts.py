@@ -51,9 +51,9 @@ def test_shapes_that_nothing_was_fitted_on(
     found = measured.measured(gpu, kind)
     assert found or (gpu, kind) == ("a100-80", "moe")
     for precision, ones in found.items():
-        # Every fifth, which takes 2 s for all.
-        off = sorted(map(abs, measured.off(gpu, kind, precision, measured.asked(ones, place)[::5])))
-        assert len(off) > 90
+        # Every eighth, which takes 1 s for all.
+        off = sorted(map(abs, measured.off(gpu, kind, precision, measured.asked(ones, place)[::8])))
+        assert len(off) > 55
         assert (statistics.median(off) < median, off[int(0.9 * len(off))] < most) == (True, True), precision
 
 

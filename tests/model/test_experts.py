@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,12 @@ from hypothesis import strategies as st
 from simcore.analysis.model_figures import find_model_rows, make_memory_lane, make_model_figures
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
+from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.words.simulated_sentences import find_sentences
@@ -254,7 +255,7 @@ def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.Captur
 def test_a_hot_rank_is_named_before_what_it_makes_of_the_rest(
     capsys: pytest.CaptureFixture[str], words: str, rules: list[str]
 ) -> None:
-    of_all = "--model mixtral-8x7b --gpu h100 --world 64 --ep 8 --global-batch 128 --expert-imbalance"
+    of_all = "--model mixtral-8x7b --gpu h100 --world 64 --ep 8 --global-batch 64 --expert-imbalance"
     found = report(capsys, *f"{of_all} lognormal:0.5 --seed 7 {words}".split())
     assert [one["rule"] for one in found["sentences"]][:2] == rules
     even = report(capsys, *f"{of_all} lognormal:0.5 --seed 7 {words}".replace(":0.5", ":0").split())
@@ -276,7 +277,7 @@ def test_without_uneven_experts_nothing_is_said_of_them(capsys: pytest.CaptureFi
 
 def test_what_would_help_is_among_the_changes(capsys: pytest.CaptureFixture[str]) -> None:
     words = (
-        "--model mixtral-8x7b --gpu h100 --world 16 --ep 4 --pp 2 --global-batch 64 --zero 1 --recompute full"
+        "--model mixtral-8x7b --gpu h100 --world 16 --ep 4 --pp 2 --global-batch 32 --zero 1 --recompute full"
     )
     words += " --expert-imbalance lognormal:1 --what-if --memory-limit 400GB"
     found = report(capsys, *words.split())
@@ -342,19 +343,12 @@ def test_each_rule_of_the_page_has_a_test_of_its_name() -> None:
         assert f"def test_{name}(" in here
 
 
-@pytest.mark.slow
-def test_128_loads_on_1024_ranks_take_seconds() -> None:
-    """Budget 2 s on an idle machine (benchmarks/engine.py); here with room for others."""
+def test_128_loads_on_1024_ranks_are_as_many_classes() -> None:
+    """And no more: benchmarks/engine.py has the time that they take."""
     model = MODELS["qwen3-235b-a22b"]
-    from simcore.model.maker import ModelMaker
-
-    begin = time.perf_counter()
-    found = simulate(
-        ModelMaker(model.name, model).empty_workload(),
-        Parameters(gpu="h100", world=1024, ep=128, global_batch=1024, expert_imbalance="lognormal:0.5"),
-    )
-    assert time.perf_counter() - begin < 6
-    assert len(found.timeline.classes) == 128
+    opened = ModelMaker(model.name, replace(model, layers=4)).empty_workload()
+    given = Parameters(gpu="h100", world=1024, ep=128, global_batch=1024, expert_imbalance="lognormal:0.5")
+    assert len(simulate(opened, given).timeline.classes) == 128
 
 
 def test_the_json_keeps_its_keys_in_order(capsys: pytest.CaptureFixture[str]) -> None:

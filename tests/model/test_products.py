@@ -39,7 +39,8 @@ def seconds(gpu: str, precision: str, m: int, n: int, k: int) -> float:
 @pytest.mark.parametrize("gpu", measured.GPUS)
 def test_products_that_nothing_was_fitted_on(gpu: str) -> None:
     for precision, products in measured.products_of(gpu).items():
-        left = [one for one in products if one.m >= measured.LEAST and not one.is_fitted]
+        # Every second: as many as were fitted on.
+        left = [one for one in products if one.m >= measured.LEAST and not one.is_fitted][::2]
         off = sorted(map(abs, measured.products_off(gpu, precision, left)))
         median, most = (0.05, 0.16) if gpu == "a100-80" or precision == "fp8_block" else (0.047, 0.125)
         assert (statistics.median(off) < median, off[int(0.9 * len(off))] < most) == (True, True), precision

@@ -1,6 +1,7 @@
 """The report as JSON: its keys, its values, and that a run can be made again from it."""
 
 import json
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +31,7 @@ def report_of(workload: Workload, parameters: Parameters) -> dict[str, Any]:
     return loaded
 
 
+@cache
 def seed_report(**parameters: Any) -> dict[str, Any]:
     return report_of(open_workload(SEED_002), Parameters(**parameters))
 

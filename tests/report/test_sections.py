@@ -71,7 +71,7 @@ def of(kind: str) -> Run:
         from simcore.runs.simulated import SimulatedRun
 
         workload = open_workload("fixtures/002_gpt_1024npu.txt")
-        return SimulatedRun(simulate(workload, Parameters(network="simai-auto")))
+        return SimulatedRun(simulate(workload, Parameters(network="simai-auto", microbatches=2)))
     if kind == "executed":
         return executed()
     if kind == "profiler":

@@ -192,11 +192,9 @@ def test_a_table_puts_names_left_and_figures_right() -> None:
 
 @pytest.mark.slow
 def test_the_cluster_line_names_algorithms_and_chunks_that_were_asked_for() -> None:
-    parameters = Parameters(
-        algorithm=("1=direct4",), splits=4, active_chunks=2, network="shared", microbatches=2
-    )
-    lines = run_page(SimulatedRun(simulate(open_workload(SEED_002), parameters))).splitlines()
+    parameters = Parameters(algorithm=("1=direct4",), splits=4, active_chunks=2, network="shared")
+    lines = run_page(SimulatedRun(simulate(open_workload(SEED_001), parameters))).splitlines()
     assert [line.split(None, 1)[1] for line in lines if line.startswith("  cluster ")] == [
-        "switch 8, 450 GB/s, 500 ns a hop x switch 128, 50 GB/s, 1000 ns a hop (direct4); "
+        "switch 8, 450 GB/s, 500 ns a hop x switch 16, 50 GB/s, 1000 ns a hop (direct4); "
         "4 splits, 2 at a time; shared"
     ]

@@ -133,11 +133,11 @@ def test_every_place_that_a_panel_leads_to_is_a_lane_of_the_timeline(one: Run) -
 
 
 def test_another_run_keeps_the_row_of_the_bars_and_the_rows_that_fit() -> None:
-    model = SummaryModel(seed())
+    model = SummaryModel(seed(microbatches=2))
     model.fit(4)
     model.panel = STAGES
     model.move(2)
-    model.show(seed(slow_rank=("37=1.3",)))
+    model.show(seed(microbatches=2, slow_rank=("37=1.3",)))
     model.fit(4)
     assert model.row(STAGES) == 2
     model.fit(16)

@@ -13,7 +13,7 @@ from simcore.trace.layers import COLUMNS, Column, LayerUse
 from simcore.trace.run import Run
 from simcore.units import percent
 from tests.measured.test_operations import four
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import four_stages
 from tests.tui.test_execution_screens import run as executed
 from tui.layers.columns import format_figure
 from tui.layers.table import Table
@@ -27,7 +27,7 @@ KINDS = ("simulated", "measured", "executed")
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """A run of each kind."""
     if request.param == "simulated":
-        return seed().compute_layer_path(lambda: False)
+        return four_stages().compute_layer_path(lambda: False)
     if request.param == "measured":
         results = four()
         _ = results.operations.critical_ns, results.operations.slack_ns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -135,8 +134,7 @@ def test_no_file_of_the_simai_corpus_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("name", ASTRA1)
-def test_a_real_astra_sim_file_reads_runs_and_reports_within_two_seconds(name: str) -> None:
-    start = time.perf_counter()
+def test_a_real_astra_sim_file_reads_runs_and_reports(name: str) -> None:
     workload = open_workload(str(shared_folder("corpus/astra1") / name))
     found = (
         workload.policy,
@@ -158,7 +156,6 @@ def test_a_real_astra_sim_file_reads_runs_and_reports_within_two_seconds(name: s
         assert all(sum(accounts.total_ns) == step for accounts in results.accounts)
         assert "Step time" in run_page(results)
         assert run_json(results)["step_time_ns"] == step
-    assert time.perf_counter() - start < 2
 
 
 def test_no_file_of_the_astra_sim_corpus_is_forgotten() -> None:

@@ -22,12 +22,13 @@ _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
-def rank_matches(key_actions: Sequence[KeyAction], typed: str, meant: Sequence[str] = ()) -> list[KeyAction]:
+def rank_matches(
+    key_actions: Sequence[KeyAction], typed: str, meaning_ids: Sequence[str] = ()
+) -> list[KeyAction]:
     """Returns the actions that match what was typed, the best first; all for an empty text.
 
     Complete words come before beginnings of words, those before fragments; of equal ones those of the open
-    screen, then of others, then things. meant: ids that
-    words of the trade lead to, in their order.
+    screen, then of others, then things. meaning_ids: those that words of the trade lead to, in their order.
     """
     if not typed.strip():
         return list(key_actions)
@@ -42,13 +43,13 @@ def rank_matches(key_actions: Sequence[KeyAction], typed: str, meant: Sequence[s
         if action.id.startswith("screen.") and closeness <= BEGINS:
             # No other action is requested as often.
             closeness = WHOLE - 1
-        meaning = len(meant)
-        if action.id in meant:
-            meaning, closeness = meant.index(action.id), WHOLE - 1
+        meaning = len(meaning_ids)
+        if action.id in meaning_ids:
+            meaning, closeness = meaning_ids.index(action.id), WHOLE - 1
         exact = typed in (action.id, action.words.lower())
         return not exact, stray, closeness, meaning, 2 if is_thing(action) else bool(action.screen)
 
-    listed = [action for action in key_actions if action.id in meant or nearness(action, typed) < FAR]
+    listed = [action for action in key_actions if action.id in meaning_ids or nearness(action, typed) < FAR]
     return sorted(listed, key=sort_key)
 
 
@@ -56,8 +57,8 @@ def nearest_words(key_actions: Sequence[KeyAction], typed: str) -> list[str]:
     """Returns up to three words of the actions that are written almost as a word that was typed."""
     from difflib import get_close_matches
 
-    known = {word for action in key_actions for word in WORD.findall(action.words.lower())}
-    near = [near for word in WORD.findall(typed.lower()) for near in get_close_matches(word, known)]
+    all_words = {word for action in key_actions for word in WORD.findall(action.words.lower())}
+    near = [near for word in WORD.findall(typed.lower()) for near in get_close_matches(word, all_words)]
     return list(dict.fromkeys(near))[:3]
 
 

@@ -42,16 +42,16 @@ _MEANINGS: dict[str, tuple[str, ...]] = {
 _OF_A_GROUP = re.compile(r"(tp|ep|dp|cp|pp|dp_shard|dp_replicate) (bandwidth|latency|algorithm|network)")
 
 
-def meanings(typed: str, dimensions: int, carriers: Mapping[str, Sequence[int]]) -> list[str]:
+def meanings(typed: str, dimensions: int, dimensions_by_group: Mapping[str, Sequence[int]]) -> list[str]:
     """Returns the ids that words of the trade lead to: options, actions, and fields as `dim 1 bandwidth`.
 
-    dimensions: how many the cluster has. carriers: the dimensions that each kind of group crosses.
+    dimensions: how many the cluster has. dimensions_by_group: those that each kind of group crosses.
     """
     words = " ".join(typed.lower().split())
     of_group = _OF_A_GROUP.fullmatch(words)
     if of_group is not None:
         figure = of_group[2].replace("network", "bandwidth")
-        return [f"dim {index} {figure}" for index in carriers.get(of_group[1], ())]
+        return [f"dim {index} {figure}" for index in dimensions_by_group.get(of_group[1], ())]
     return [*_resolved(_MEANINGS.get(words, ()), dimensions)]
 
 

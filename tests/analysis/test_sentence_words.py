@@ -206,7 +206,7 @@ SAID: list[tuple[Weighed, str]] = [
         BUBBLE,
         "Ranks wait 3.000 us (30.0 %) for other stages on average, stage 0 longest, 4.000 us (40.0 %): "
         "with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on each, as bubble or, once "
-        "done, idle; all stages compute equally long, embedding and loss assumed on each.",
+        "done, idle; all stages compute alike, embedding and loss assumed on each.",
     ),
     (
         replace(BUBBLE, who=None, stages=2, least_ns=3980, slots=None, equal_in="collectives", other_ns=9000),

@@ -111,24 +111,24 @@ WORDS: list[tuple[Sentence, str]] = [
     (
         STAGE,
         "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; with work "
-        "moved until all stages compute equally long, the step would take 30.000 ms (-25.0 %).",
+        "moved until all stages compute alike, the step would take 30.000 ms (-25.0 %).",
     ),
     (
         replace(STAGE, others=3, condition="rank 3 is as fast as rank 2"),
         "Stage 1 is slow: its fastest rank computes 60.000 ms, those of the other stages 30.000 ms (median); "
-        "once rank 3 is as fast as rank 2, work moved until all stages compute equally long would take the "
-        "step from 40.000 ms to 30.000 ms (-25.0 %).",
+        "once rank 3 is as fast as rank 2, work moved until all stages compute alike would take the step "
+        "from 40.000 ms to 30.000 ms (-25.0 %).",
     ),
     (
         replace(STAGE, microbatches=1, rerun=ReplayedStep(40 * MS, 40 * MS)),
         "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; with 1 "
-        "micro-batch one stage computes after the other, so work moved until all stages compute equally long "
-        "would gain nothing.",
+        "micro-batch one stage computes after the other, so work moved until all stages compute alike would "
+        "gain nothing.",
     ),
     (
         replace(STAGE, rerun=ReplayedStep(1000 * MS, 999 * MS)),
         "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; work moved "
-        "until all stages compute equally long would gain next to nothing (-0.1 %).",
+        "until all stages compute alike would gain next to nothing (-0.1 %).",
     ),
     (
         LAST,

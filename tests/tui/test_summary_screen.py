@@ -464,7 +464,7 @@ def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> Non
     assert len(word_lines(words, 80, 9)) == 4
     # No bracket stays open, and a whole sentence of two stays before less of the first.
     more = "megatron layout: 162.2 ms, -5.4 %, of all"
-    assumed = f"{decides}. All stages compute equally long, as assumed ({more})."
+    assumed = f"{decides}. All stages compute alike, as assumed ({more})."
     assert text_of(word_lines([assumed], 80, 3)).split() == assumed.split()
     assert text_of(word_lines([assumed], 80, 2)).split() == f"{decides}.".split()
     # What stands before the colon alone says too little.

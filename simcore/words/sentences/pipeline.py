@@ -85,7 +85,7 @@ class Bubble(Weighed, frozen=True):
             text = f"Ranks wait {mean} for other stages on average, {self.who.inside} longest, {longest}"
         text += "" if self.slots is None else f": {self.slots.words}"
         if self.equal_in:
-            how = "compute equally long" if self.equal_in == "compute" else "run the same collectives"
+            how = "compute alike" if self.equal_in == "compute" else "run the same collectives"
             text += f"{'. All' if self.slots is None else '; all'} stages {how}{self._assumed()}"
         return f"{text}."
 

@@ -199,7 +199,7 @@ class StageIsSlow(Sentence, frozen=True, kw_only=True):
         if self.others > 1:
             others_text = f"those of the other stages {duration(self.others_ns)} (median)"
         words = f"Stage {self.stage} is slow: its fastest rank computes {duration(self.ns)}, {others_text}"
-        balance_text = "work moved until all stages compute equally long"
+        balance_text = "work moved until all stages compute alike"
         if self.condition:
             times = f"from {duration(self.rerun.before_ns)} to {duration(self.rerun.after_ns)}"
             return (

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING
 
 from simcore.cluster.model import Cluster, Dimension
-from simcore.layout import Layout
 from simcore.records import NamedTuple, Struct
-from simcore.workload.model import GroupKind
+
+if TYPE_CHECKING:
+    from simcore.layout import Layout
+    from simcore.workload.model import GroupKind
 
 _GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "cp", "pp", "dp_shard", "dp_replicate")
 # (dimension, hops) of each dimension in which the two ends differ, inner first.

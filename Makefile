@@ -25,7 +25,7 @@ test check prove: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.stamp-test
 	@$(MAKE) --no-print-directory -j 2 lint collected
-	$(BIN)/python -m pytest -n 4
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 # The bytecode of the tests, while types have one core alone: each of four processes made it by itself in 17 s.
 collected: $(VENV)/.stamp-test
@@ -35,7 +35,7 @@ check: $(VENV)/.stamp-test lint
 	$(BIN)/python -m pytest -n 2 --fast --durations=5 --durations-min=1
 
 prove: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest -n 4 --whole
+	$(BIN)/python -m pytest -n 4 --dist loadfile --whole
 
 bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/bench.py

@@ -84,7 +84,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {FOLDER: folder, "PYTHONPATH": str(ROOT)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        command = [sys.executable, "-m", "pytest", "-n", "4", "-p", "benchmarks.suite", *words.paths]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "4",
+            "--dist",
+            "loadfile",
+            "-p",
+            "benchmarks.suite",
+            *words.paths,
+        ]
         begin = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment)
         print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, {time.monotonic() - begin:.0f} s")

@@ -159,6 +159,9 @@ def test_with_a_textual_that_was_not_tested_its_own_way_of_sending_is_used(termi
             terminal.pump(0)
             return not differences(seen_cells(other.screen), seen_cells(terminal.screen))
 
+        # What one of them has found of the assumptions the other one would not know.
+        for one in (terminal, other):
+            one.press_each(("1", "-41.1%"))
         # A screen, a prompt over another one, and what was below it.
         for keys, words in (("3", "4069.623"), ("\\", ""), ("\x1b", "from: mlp_row"), ("!", "AICB's rows")):
             sent = {one: len(one.raw) for one in (terminal, other)}

@@ -114,8 +114,9 @@ def test_help_begins_with_what_it_does_and_three_examples() -> None:
     assert sum(line.startswith("  wltui ") for line in examples) == 3
 
 
-def test_two_files_are_for_compare() -> None:
-    done = wltui_here(SEED_002, "fixtures/000_gpt13b_tp4_old_header.txt")
+@pytest.mark.parametrize("command", [[], ["report"]], ids=["screen", "report"])
+def test_two_files_are_for_compare(command: list[str]) -> None:
+    done = wltui_here(*command, SEED_002, "fixtures/000_gpt13b_tp4_old_header.txt")
     both = f"{SEED_002} fixtures/000_gpt13b_tp4_old_header.txt"
     said = f"wltui: found two files, expected one: wltui compare {both} holds them beside each other\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)

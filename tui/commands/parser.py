@@ -51,6 +51,16 @@ class Parser(argparse.ArgumentParser):
         head, usage, rest = text.partition("usage: ")
         return f"{head}{_example_lines(self.examples)}\n{usage}{rest}"
 
+    def refuse_rest(self, file: str | None, words: Sequence[str]) -> None:
+        """Raises `UsageError` for words that were not parsed; a second file is of `wltui compare`."""
+        if words and file is not None and not words[0].startswith("-"):
+            both = f"{printable(file, 60)} {printable(words[0], 60)}"
+            raise UsageError(
+                f"found two files, expected one: wltui compare {both} holds them beside each other"
+            )
+        if words:
+            self.error(f"unrecognized arguments: {' '.join(words)}")
+
     def error(self, message: str) -> Any:
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
         near = ""

@@ -58,7 +58,9 @@ def build_parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Prints the report of a workload file or a measured run. Exit status 0; errors raise."""
-    arguments = build_parser().parse_args(words)
+    parser = build_parser()
+    arguments, unparsed = parser.parse_known_args(words)
+    parser.refuse_rest(arguments.file, unparsed)
     for flag, is_given in (
         ("--all-layers", arguments.all_layers),
         ("--explain", arguments.explain is not None),

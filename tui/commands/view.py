@@ -160,11 +160,7 @@ def main(words: list[str]) -> int:
     arguments, unparsed = parser.parse_known_args(words)
     if arguments.version:
         return print_version(words)
-    if unparsed and arguments.file is not None and not unparsed[0].startswith("-"):
-        both = f"{printable(arguments.file, 60)} {printable(unparsed[0], 60)}"
-        raise UsageError(f"found two files, expected one: wltui compare {both} holds them beside each other")
-    if unparsed:
-        parser.error(f"unrecognized arguments: {' '.join(unparsed)}")
+    parser.refuse_rest(arguments.file, unparsed)
     first = _first_screen(arguments)
     parameters = parse_parameters(arguments)
     if arguments.file is None and arguments.model is None and arguments.aicb_args is None:

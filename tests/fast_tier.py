@@ -6,8 +6,8 @@ No list says which tests these are. A test is left out
   ../shared: it is skipped there and then, wherever that happens;
 * when it is marked `slow`: it needs more than about a second of processor time for other reasons.
 
-A property is tried on at most `EXAMPLES` examples, and a test with a list of cases on at most `CASES` of
-them, evenly taken from the list; the same ones each time. All else is as in `make test`.
+A property is tried on at most `FAST_EXAMPLES` examples, and a test with a list of cases on at most
+`FAST_CASES` of them, evenly taken from the list; the same ones each time. All else is as in `make test`.
 
 Without it slow proofs are sampled: a property is tried on at most `MOST_EXAMPLES`, one that is marked `slow`
 on `EXAMPLES`, and of a list of cases that is marked `sampled(n)` n are tried. `pytest --whole` (`make prove`)
@@ -28,7 +28,8 @@ from textual.app import App
 
 EXAMPLES = 10
 MOST_EXAMPLES = 15
-CASES = 10
+FAST_EXAMPLES = 5
+FAST_CASES = 3
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _SHARED_FILES = tuple({f"{_SHARED}{os.sep}", f"{_SHARED.resolve()}{os.sep}"})
@@ -99,8 +100,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             fewer_examples(items, MOST_EXAMPLES)
             fewer_examples(_marked(items, "slow"), EXAMPLES)
         return
-    _keep(config, items, fewer_cases([item for item in items if not item.get_closest_marker("slow")], CASES))
-    fewer_examples(items, EXAMPLES)
+    quick = [item for item in sampled_cases(items) if not item.get_closest_marker("slow")]
+    _keep(config, items, fewer_cases(quick, FAST_CASES))
+    fewer_examples(items, FAST_EXAMPLES)
 
 
 def _marked(items: list[pytest.Item], marker: str) -> list[pytest.Item]:

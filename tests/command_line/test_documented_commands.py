@@ -105,6 +105,7 @@ def test_a_picture_is_what_the_program_draws(name: str, monkeypatch: pytest.Monk
     assert wltui_here(*words_of(name)).stdout == committed, "make pictures"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SEARCHING)
 def test_a_picture_of_what_is_searched_for_is_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

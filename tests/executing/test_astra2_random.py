@@ -23,7 +23,7 @@ from simcore.messages.network import FullBandwidth, LinkByLink
 from tests.executing.encoding import write_json, write_network, write_set
 from tests.executing.random_sets import random_setup
 from tests.executing.second_rules import simulate
-from tests.fast_tier import CASES
+from tests.fast_tier import FAST_CASES
 
 SOME, ALL = 30, 2000
 
@@ -32,7 +32,7 @@ def seeds(config: pytest.Config) -> range:
     only = os.environ.get("WLTUI_RANDOM_SET")
     if only is not None:
         return range(int(only), int(only) + 1)
-    usual = ALL if config.getoption("--whole") else CASES if config.getoption("--fast") else SOME
+    usual = ALL if config.getoption("--whole") else FAST_CASES if config.getoption("--fast") else SOME
     return range(int(os.environ.get("WLTUI_RANDOM_SETS", usual)))
 
 

@@ -44,6 +44,7 @@ def any_run(number: str) -> Run:
     return trace_004() if number == "004" else seed(number, microbatches=4 if number == "002" else None)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [*SEEDS, "004"])
 def test_the_figures_of_a_page_are_those_of_the_json(number: str) -> None:

@@ -28,6 +28,7 @@ def _evaluator(axes: list[str], rule: Rule | None) -> Evaluator:
     return Case("dense", tuple(axes), rule or Rule()).evaluator(rule)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("model", MODELS)

@@ -372,7 +372,7 @@ async def test_notes_lead_to_all_notes(make_app: MakeApp) -> None:
 def test_it_opens_first_in_a_terminal_and_is_left_by_its_keys() -> None:
     with wltui(SEED_001, screen=None, columns=80, rows=24) as terminal:
         terminal.wait_for("[1 Summary]")
-        terminal.press_each(("2", "At the cursor"), ("1", "What would help most"), ("4", "by kind"))
+        terminal.press_each(("2", "At the cursor"), ("1", "[1 Summary]"), ("4", "by kind"))
         terminal.settle()
         before = len(terminal.raw)
         terminal.pump(0.7)

@@ -135,7 +135,10 @@ def test_the_same_report_twice_is_the_same_text_whatever_the_hash_seed() -> None
 USAGE_ERRORS = [
     ([], "the following arguments are required: FILE, or --model NAME|FILE"),
     ([SEED_002, "--bogus"], "unrecognized arguments: --bogus (see wltui report --help)"),
-    ([SEED_002, "more"], "unrecognized arguments: more (see wltui report --help)"),
+    (
+        [SEED_002, "more"],
+        f"found two files, expected one: wltui compare {SEED_002} more holds them beside each other",
+    ),
     ([SEED_002, "--micro", "4"], "unrecognized arguments: --micro 4 (see wltui report --help)"),
     ([SEED_002, "--dim"], "argument --dim: expected one argument (see wltui report --help)"),
     ([SEED_002, "--tp", "0"], "--tp 0: a whole number from 1 to 2^40 is expected"),

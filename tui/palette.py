@@ -58,7 +58,11 @@ def nearest_words(key_actions: Sequence[KeyAction], typed: str) -> list[str]:
     from difflib import get_close_matches
 
     all_words = {word for action in key_actions for word in WORD.findall(action.words.lower())}
-    near = [near for word in WORD.findall(typed.lower()) for near in get_close_matches(word, all_words)]
+    near = [
+        near
+        for word in WORD.findall(typed.lower())
+        for near in get_close_matches(word, all_words, cutoff=0.75)
+    ]
     return list(dict.fromkeys(near))[:3]
 
 

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import simcore as wl
@@ -181,10 +181,14 @@ PARTS = st.lists(st.tuples(KIND, st.integers(1, 60) | st.integers(1, 900)), min_
 
 @settings(max_examples=300)
 @given(PARTS, st.booleans())
+@example(parts=[(FWD, 340), (BWD, 360)] * 20, has_few_runs=False)
+@example(parts=[*[(FWD, 50), (BWD, 50)] * 41, (BUBBLE, 2000)], has_few_runs=True)
 def test_each_kind_has_as_many_columns_as_it_has_time(
     parts: list[tuple[int, int]], has_few_runs: bool
 ) -> None:
-    """Planted: what fills most of each column; what a kind lacks forgotten at a full column."""
+    """Planted: what fills most of each column; what a kind lacks forgotten at a full column; a kind that goes
+    on for three columns too many.
+    """
     width = 100
     sums, edges = column_sums(parts, width)
     kinds = gradients_together(shared_kinds(sums, edges, has_few_runs=has_few_runs))

@@ -129,16 +129,21 @@ def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
 
 
 def _kind_cells(kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs) -> list[tuple[str, str]]:
-    """Returns the cells of the columns' kinds: what runs in a blank column leaves a trace."""
+    """Returns the cells of the columns' kinds: what runs in an idle column leaves a trace, and whatever there
+    is in an empty one.
+    """
     cell_of = {kind: _cell_of(kind, glyphs) for kind in set(kinds)}
     row_cells = list(map(cell_of.__getitem__, kinds))
-    running = {kind: values for kind, values in sums.items() if kind in _RUNNING}
-    blank = {NOTHING, _IDLE} & cell_of.keys()
-    if running and blank:
-        most = list(map(max, zip(*running.values(), strict=True)))
-        for column in compress(range(len(kinds)), map(blank.__contains__, kinds)):
-            if most[column]:
-                kind = min(kind for kind, values in running.items() if values[column] == most[column])
+    traced = {_IDLE: _RUNNING & sums.keys(), NOTHING: sums.keys() - {_IDLE}}
+    for blank in traced.keys() & cell_of.keys():
+        values = [(kind, sums[kind]) for kind in traced[blank]]
+        if not values:
+            continue
+        any_ns = list(map(max, zip(*(ns for _, ns in values), strict=True)))
+        for column in compress(range(len(kinds)), map(blank.__eq__, kinds)):
+            if any_ns[column]:
+                running = [one for one in values if one[0] in _RUNNING and one[1][column]] or values
+                kind, _ = max(running, key=lambda one: (one[1][column], -one[0]))
                 row_cells[column] = glyphs.partly, KINDS[kind]
     return row_cells
 

@@ -65,18 +65,18 @@ def shared_kinds(
     by_column = _with_nothing(zip(*map(together.__getitem__, order[:-1]), strict=True), widths)
     exact = edge_at or {}
     lacking = [0] * len(order)
-    kinds, drawn = [], -1
+    kinds, index = [], -1
     settled_from = len(widths) - _SETTLED_IN
     for column, (values, width) in enumerate(zip(by_column, widths, strict=True)):
         most = max(values)
         if most >= width:
-            drawn = values.index(most)
+            index = values.index(most)
         elif column in exact:
-            drawn = values.index(most)
+            index = values.index(most)
             _carry_edge(lacking, order, values, width, exact[column])
         else:
-            drawn = _carry(lacking, values, width, drawn, has_few_runs and column < settled_from)
-        kinds.append(order[drawn])
+            index = _carry(lacking, values, width, index, has_few_runs and column < settled_from)
+        kinds.append(order[index])
     return _with_weight_gradients(kinds, together, sums)
 
 

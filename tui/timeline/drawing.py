@@ -79,7 +79,7 @@ def draw_lane(
             if runs > _MOST_RUNS:
                 kinds = shared_kinds(sums, edges, has_few_runs=True)
             elif runs <= _MOST_RUNS_WITH_EDGES:
-                kinds, edge_cells = _place_edges(sums, content, window, edges)
+                kinds, edge_cells = _find_visible_edges(sums, content, window, edges)
             hairlines = _find_hairlines(kinds, content, window, edges)
         row_cells = _kind_cells(kinds, sums, glyphs)
     else:
@@ -247,7 +247,7 @@ class _EdgeCell(NamedTuple):
             yield column + 1
 
 
-def _place_edges(
+def _find_visible_edges(
     sums: dict[int, list[int]], content: Content, window: Window, edges: list[int]
 ) -> tuple[list[int], dict[int, _EdgeCell]]:
     """Returns (the kind of each column, the columns that show two kinds), as they are drawn."""
@@ -255,13 +255,13 @@ def _place_edges(
     edge_cells = _find_edges(majority_kinds(sums, columns), sums, edges)
     while True:
         kinds = shared_kinds(sums, edges, {column: cell.edge for column, cell in edge_cells.items()})
-        named: set[int] = set()
+        name_columns: set[int] = set()
         for name in _find_names(kinds, edge_cells, content, window, edges):
-            named.update(range(name.left, name.right))
+            name_columns.update(range(name.left, name.right))
         remaining = {
             column: cell
             for column, cell in edge_cells.items()
-            if all(beside in named for beside in cell.needs_names(column))
+            if name_columns.issuperset(cell.needs_names(column))
         }
         if len(remaining) == len(edge_cells):
             return kinds, edge_cells
@@ -322,8 +322,8 @@ _NAMED_FROM = 5
 class _Name(NamedTuple):
     """Where a span has its name."""
 
-    index: int
-    """The span."""
+    span: int
+    """The index of the span."""
     left: int
     """Its first column, which may be an edge."""
     right: int

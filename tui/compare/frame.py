@@ -17,7 +17,8 @@ from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, PAIRS, Compar
 from tui.compare.source import ComparedLanes
 from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
 from tui.panels import box, join_panels
-from tui.timeline.drawing import draw_lane, majority_kinds
+from tui.timeline.column_kinds import majority_kinds
+from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import SpanLane, format_share
 from tui.timeline.margins import legend, ticks
 

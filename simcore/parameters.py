@@ -199,7 +199,13 @@ class Parameters(Struct, frozen=True):
     pp_scatter: str | None = None
     """`on` has each tp rank send only its share to the next stage."""
     stage_layers: str | None = None
-    """Layers of each stage, `N,N*K,...`."""
+    """Layers of each stage, `N,N*K,...`, or of its chunks, `N+N,...`."""
+    account_for_embedding: bool = False
+    """Whether the embedding takes the place of a layer."""
+    account_for_loss: bool = False
+    """Whether the output layer and the loss take the place of a layer."""
+    pipeline_layout: str | None = None
+    """Where layers are, as Megatron-LM writes it."""
     gpu: str | None = None
     """A name or the path of a file."""
     memory_limit: str | None = None
@@ -872,7 +878,34 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "N,N*K,...",
-        "layers of each stage, like 7,8*14,6 (default: even)",
+        "layers of each stage, like 7,8*14,6, or of its chunks, like 8+7 (default: even)",
+        of=_MODEL,
+    ),
+    Flag(
+        "account_for_embedding",
+        "model",
+        "switch",
+        "",
+        "",
+        "the embedding takes the place of a layer on the first virtual stage",
+        of=_MODEL,
+    ),
+    Flag(
+        "account_for_loss",
+        "model",
+        "switch",
+        "",
+        "",
+        "the output layer and the loss take the place of a layer on the last virtual stage",
+        of=_MODEL,
+    ),
+    Flag(
+        "pipeline_layout",
+        "model",
+        "text",
+        "",
+        "TEXT",
+        "layers of each virtual stage as Megatron-LM writes them, like Et*3|(tt|)*29,m|L",
         of=_MODEL,
     ),
     Flag(

@@ -80,6 +80,9 @@ class RunKeywords(TypedDict, total=False):
     compile: str | int | bool | None
     pp_scatter: str | int | bool | None
     stage_layers: str | int | PathLike[str] | None
+    account_for_embedding: bool | None
+    account_for_loss: bool | None
+    pipeline_layout: str | int | PathLike[str] | None
     gpu: str | int | PathLike[str] | None
     memory_limit: str | int | PathLike[str] | None
     as_aicb: str | int | bool | None
@@ -166,6 +169,9 @@ class SweepKeywords(TypedDict, total=False):
     compile: str | int | bool | Iterable[str | int | bool | None] | None
     pp_scatter: str | int | bool | Iterable[str | int | bool | None] | None
     stage_layers: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
+    account_for_embedding: bool | Iterable[bool | None] | None
+    account_for_loss: bool | Iterable[bool | None] | None
+    pipeline_layout: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     gpu: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     memory_limit: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     as_aicb: str | int | bool | Iterable[str | int | bool | None] | None

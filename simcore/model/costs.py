@@ -455,6 +455,14 @@ class Costs:
         op = self.elementwise("embedding", elements, 3, 3)
         return RowOps([op], [op], [self.elementwise("embedding", elements, 2)])
 
+    def prediction(self) -> RowOps:
+        """Returns what precedes the layer of a further predicted token: the norms of the hidden state and of
+        the next token's embedding, and the projection of both.
+        """
+        training, hidden = self.training, self.training.model.hidden
+        projection = self.linear("mtp projection", training.tokens, hidden // training.tp, 2 * hidden)
+        return concat_ops(self.norm(), self.norm(), projection)
+
     def head(self) -> RowOps:
         """Returns the output layer and the loss on its logits."""
         training = self.training
@@ -528,12 +536,15 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
         else:
             mlp = sum(model.mlp(model.ffn))
         layers += 2.0 * (linear + mlp) + core
+    # A further predicted token has a layer as the last one, a projection of two hidden states, and the head.
+    predictions = training.predictions
+    layers += predictions * (2.0 * (linear + mlp) + core)
     tokens = training.global_batch * training.seq
-    forward = layers + 2.0 * model.embedding
+    forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
     again = (
         layers
         if training.recompute == "full"
-        else core * model.layers
+        else core * (model.layers + predictions)
         if "attention" in training.recompute_rows
         else 0
     )

@@ -12,8 +12,9 @@ from simcore.model.aicb_arguments import AicbArguments, check_config
 from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
+from simcore.model.pipeline_layers import stage_words
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training, stage_words
+from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training
 from simcore.parameters import FLAGS, flag_of
 from simcore.records import Struct, replace
 from simcore.units import byte_size, duration
@@ -142,7 +143,7 @@ class ModelMaker:
             "engine_preset": training.engine,
             "compile": on_off[training.compiled],
             "pp_scatter": on_off[training.pp_scatter],
-            "stage_layers": stage_words(training.stage_layers),
+            "stage_layers": stage_words(training.layers_by_stage),
             "gpu": training.gpu,
             "memory_limit": parameters.memory_limit or f"{model_rows.gpu.memory:.12g}GB",
         }

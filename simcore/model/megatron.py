@@ -75,7 +75,7 @@ class MegatronRows:
             tp=training.tp,
             ep=training.ep,
             pp=training.pp,
-            vpp=math.gcd(*training.stage_layers),
+            vpp=training.chunks * math.gcd(*training.position_layers),
             ga=training.microbatches,
             all_gpus=training.world,
             pp_comm=self._act // scattered if training.pp > 1 else 0,
@@ -175,9 +175,11 @@ class MegatronRows:
         blocking = training.pp > 1 and self.costs.engine.blocking_transfers
         stage_input = self._append_rows([self._input_row(scattered)]) if scattered or blocking else ()
         chunks = self._chunks()
+        predictions = [self._append_predictions(count) for count in training.position_predictions]
         stage_output = self._append_rows([self._output_row(scattered)]) if scattered or blocking else ()
-        final = () if self._is_sharded else self._append_rows([self._final()])
-        loss = self._append_rows(self._loss())
+        heads = [self._final()] * (1 + training.predictions)
+        final = () if self._is_sharded else self._append_rows(heads)
+        loss = self._append_rows(self._loss() * (1 + training.predictions))
         self._append_rows(self._tail())
         stages = []
         for stage in range(training.pp):
@@ -189,6 +191,8 @@ class MegatronRows:
                 behind = () if turns and not chunk else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
                 behind = final if training.is_last(stage, chunk) else behind
+                if predictions:
+                    rows += predictions[training.position(stage, chunk)]
                 of_stage.append(before + rows + behind)
             has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
             stages.append(
@@ -199,6 +203,28 @@ class MegatronRows:
                 )
             )
         return tuple(stages)
+
+    def _append_predictions(self, count: int) -> tuple[int, ...]:
+        """Returns the rows of so many layers that predict a further token each, behind those of a chunk."""
+        model = self.training.model
+        rows: tuple[int, ...] = ()
+        for _ in range(count):
+            embedding = self._embedding()._replace(name="mtp_embedding")
+            rows += self._append_rows([embedding, *self._projection()])
+            layer = self._append_rows(self._layer(model.is_moe(model.layers - 1)))
+            self._note_recomputed(layer)
+            self._note_waits(layer)
+            rows += layer
+        return rows
+
+    def _projection(self) -> list[Row]:
+        """Returns the projection of the hidden state and the next token's embedding: split by columns, its
+        output gathered.
+        """
+        row = self._column("mtp_projection", self.costs.prediction())
+        double = [part and part._replace(bytes=2 * part.bytes) for part in (row.fwd, row.ig)]
+        gathered = Row("mtp_gather", NOTHING, self._tensor("ALLGATHER", self._act))
+        return [row._replace(fwd=double[0], ig=double[1]), *([gathered] if self.training.tp > 1 else [])]
 
     def _append_rows(self, rows: list[Row]) -> tuple[int, ...]:
         first = len(self._rows)

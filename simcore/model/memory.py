@@ -340,6 +340,7 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
                 count * layer_activations(training, moe, expert=expert)
                 for moe, count in training.kinds_of(stage, chunk)
             )
+        size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
         if training.pp > 1 and _holds(training) == "deepspeed":
@@ -349,15 +350,26 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     return activations
 
 
+def _prediction_activations(training: Training, expert: int | None) -> int:
+    """Returns the bytes of the activations of a layer that predicts a further token: those of its layer, and
+    the inputs of its two norms and of its projection.
+    """
+    model = training.model
+    of_layer = layer_activations(training, model.is_moe(model.layers - 1), expert=expert)
+    return of_layer + 4 * 2 * training.tokens * model.hidden // training.shard
+
+
 def _logits(training: Training) -> int:
-    """Returns the bytes of logits, and of the last norm's input and output.
+    """Returns the bytes of logits, and of the last norm's input and output; of each further predicted token,
+    too.
 
     Megatron's loss keeps logits in 2 bytes and in fp32. PyTorch's needs three in fp32 at once: the logarithm
     of softmax, its gradient and that of the logits; with the vocabulary on several ranks also their
     exponentials, and the input of the output layer is kept gathered.
     """
-    logits = training.tokens * training.padded_vocab // training.tp
-    size = 4 * training.tokens * training.model.hidden // training.shard
+    heads = 1 + training.predictions
+    logits = heads * training.tokens * training.padded_vocab // training.tp
+    size = heads * 4 * training.tokens * training.model.hidden // training.shard
     if _holds(training) != "fsdp":
         return size + logits * (2 + 4)
     if training.tp == 1:
@@ -368,19 +380,21 @@ def _logits(training: Training) -> int:
 def _work(training: Training, stage: int, expert: int | None) -> int:
     """Returns the bytes that a single op needs in addition: a layer computed again, attention's scores."""
     kinds = {moe for chunk in training.stage_chunks for moe, _ in training.kinds_of(stage, chunk)}
+    if any(training.predictions_of(stage, chunk) for chunk in training.stage_chunks):
+        kinds.add(training.model.is_moe(training.model.layers - 1))
     size = 0
     if training.recompute == "full":
-        size = max(layer_activations(training, moe, "none", expert) for moe in kinds)
+        size = max((layer_activations(training, moe, "none", expert) for moe in kinds), default=0)
     else:
         size = max((_recomputed_bytes(training, moe, expert) for moe in kinds), default=0)
     of_layers = [layer_parameters(training, moe) for moe in kinds]
     if _holds(training) == "fsdp":
         if training.zero >= 2 and training.pp == 1:
             # The gradients of a unit, and the copy of them that is reduced.
-            size += (_WEIGHT + training.grad_bytes) * max(sum(layer) for layer in of_layers)
+            size += (_WEIGHT + training.grad_bytes) * max(map(sum, of_layers), default=0)
     elif training.flash:
         # Transformer Engine keeps an unused weight gradient of each shape.
-        size += _WEIGHT * max(layer.dense for layer in of_layers)
+        size += _WEIGHT * max((layer.dense for layer in of_layers), default=0)
     if training.cp > 1 and training.cp_comm_type == "all-gather":
         # These are keys and values of the whole sequence.
         model = training.model

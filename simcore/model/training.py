@@ -8,6 +8,7 @@ from collections.abc import Callable
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import ENGINES
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.pipeline_layers import count_layout_chunks, resolve_layers, stage_words
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
@@ -33,7 +34,6 @@ _FULL_BACKWARD_SCHEDULES = ("1f1b", "interleaved", "gpipe", "looped-bfs", "bread
 _FSDP_FIELDS = ("prefetch", "reshard_after_forward")
 # Pipelines that Megatron runs; its FSDP refuses them.
 MEGATRON_SCHEDULES = ("1f1b", "interleaved")
-_MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
 
@@ -57,8 +57,8 @@ class Training(Struct, frozen=True):
     """The expert-parallel degree."""
     chunks: int
     """Virtual stages of a stage, V."""
-    stage_layers: tuple[int, ...]
-    """Layers of each stage."""
+    position_layers: tuple[int, ...]
+    """Layers of each virtual stage, by its position on the route of a micro-batch."""
     microbatch_size: int
     """Sequences of a micro-batch."""
     global_batch: int
@@ -111,6 +111,8 @@ class Training(Struct, frozen=True):
     """The trainer, one of `ENGINES`."""
     compiled: bool = False
     """Whether torch.compile is used."""
+    position_predictions: tuple[int, ...] = ()
+    """Layers of each position that predict further tokens; () for none."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -160,6 +162,19 @@ class Training(Struct, frozen=True):
         return self.dp * self.cp // self.shards
 
     @property
+    def layers_by_stage(self) -> list[tuple[int, ...]]:
+        """The layers of each stage's own chunks."""
+        return [
+            tuple(self.position_layers[self.position(stage, chunk)] for chunk in range(self.chunks))
+            for stage in range(self.pp)
+        ]
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """The layers of each stage."""
+        return tuple(map(sum, self.layers_by_stage))
+
+    @property
     def stage_chunks(self) -> range:
         """The chunks of a stage, those of the other stage whose layers it has included."""
         return range(2 if self.placement == "both-ways" else self.chunks)
@@ -181,27 +196,25 @@ class Training(Struct, frozen=True):
         return self.placement == "v" and stage == self.pp - 1
 
     def layers_of(self, stage: int, chunk: int) -> range:
-        """Returns the layers of a virtual stage: in the order of positions (Megatron's interleaving,
-        or a V).
-        """
-        if self.placement == "both-ways":
-            stage = self.position(stage, chunk)
-            first, count = sum(self.stage_layers[:stage]), self.stage_layers[stage]
-        else:
-            before = sum(self.stage_layers[stage + 1 :] if self.turned(chunk) else self.stage_layers[:stage])
-            first = (chunk * self.model.layers + before) // self.chunks
-            count = self.stage_layers[stage] // self.chunks
-        return range(first, first + count)
+        """Returns the layers of a virtual stage, which go along the route of a micro-batch."""
+        position = self.position(stage, chunk)
+        first = sum(self.position_layers[:position])
+        return range(first, first + self.position_layers[position])
+
+    def predictions_of(self, stage: int, chunk: int) -> int:
+        """Returns how many layers of a virtual stage predict further tokens."""
+        return self.position_predictions[self.position(stage, chunk)] if self.position_predictions else 0
+
+    @property
+    def predictions(self) -> int:
+        """How many layers predict further tokens."""
+        return sum(self.position_predictions)
 
     def kinds_of(self, stage: int, chunk: int) -> list[tuple[bool, int]]:
         """Returns (has experts, number of layers) of a virtual stage, for each kind that it has."""
         layers, moe = self.layers_of(stage, chunk), self.model.moe
         dense = len(layers) if moe is None else min(max(moe.dense_layers - layers.start, 0), len(layers))
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
-
-    def turned(self, chunk: int) -> bool:
-        """Returns whether a chunk is on the way up of a V."""
-        return self.placement == "v" and chunk == 1
 
 
 def resolve_training(model: Model, parameters: ModelParameters) -> Training:
@@ -263,18 +276,25 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
-    stage_layers = _stage_layers(model, parameters, pp, chunks, diagnostics)
-    if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
-        assumed("virtual_stages", 1, f"1f1b; {_interleaved_words(stage_layers, batch // (microbatch * dp))}")
+    pipeline = resolve_layers(
+        model, parameters, pp, chunks, lambda position: _stage_of(position, pp, placement), diagnostics
+    )
+    if pp > 1 and chunks == 1 and parameters.virtual_stages is None and parameters.schedule is None:
+        assumed(
+            "virtual_stages",
+            1,
+            f"1f1b; {_interleaved_words(pipeline.layers, batch // (microbatch * dp))}",
+        )
     gpu = parameters.gpu
     if gpu is None:
         gpu = DEFAULT_GPU
         assumed("gpu", gpu, f"of {', '.join(GPU_NAMES)}")
     training = Training(
-        model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,
+        model, tp, cp, dp, pp, ep, chunks, pipeline.layers, microbatch, batch, seq, sequence_parallel,
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
+        position_predictions=pipeline.predictions,
     )  # fmt: skip
     training = _with_engine(training, parameters, choice, assumed)
     training = _with_sharding(training, parameters, choice, assumed)
@@ -344,10 +364,10 @@ def _offload(training: Training, parameters: ModelParameters) -> float:
         raise UsageError(
             "--offload with --expert-imbalance: ranks would send different sizes; one of the two would fit"
         )
-    if max(training.stage_layers) // training.chunks < 2:
+    if min(training.position_layers) < 1 or max(training.position_layers) < 2:
         raise UsageError(
-            "--offload: found 1 layer in a chunk, which stays until its backward; fewer stages than "
-            f"{training.pp}, or fewer virtual stages, would fit"
+            f"--offload: found {min(training.position_layers)} layers in a chunk, whose last layer stays "
+            f"until its backward; fewer stages than {training.pp}, or fewer virtual stages, would fit"
         )
     return rate
 
@@ -453,6 +473,11 @@ def _with_sharding(
     of_megatron = (
         parameters.schedule in (None, *MEGATRON_SCHEDULES) and not ENGINES[training.engine].pipeline_shards
     )
+    if training.predictions:
+        raise UsageError(
+            f"--pipeline-layout with m and --zero {zero}: layers that predict further tokens (MTP) are "
+            "Megatron's; --zero 0 or 1 would fit, or no m"
+        )
     if zero == 3 and training.pp > 1 and of_megatron:
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
@@ -492,6 +517,13 @@ def _with_sharding(
 
 def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
     """Returns (virtual stages, placement of the chunks) of the schedule."""
+    if parameters.pipeline_layout is not None:
+        if parameters.schedule in (*V_SCHEDULES, *TWO_WAY_SCHEDULES):
+            raise UsageError(
+                f"--pipeline-layout places chunks round and round, --schedule {parameters.schedule} "
+                "does not; 1f1b or interleaved would fit"
+            )
+        return count_layout_chunks(parameters, pp), "loop"
     if parameters.schedule in V_SCHEDULES:
         return 2, "v"
     if parameters.schedule in TWO_WAY_SCHEDULES and pp > 1:
@@ -576,98 +608,23 @@ def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]: 
     return size, batch
 
 
+def _stage_of(position: int, pp: int, placement: str) -> int:
+    """Returns the stage of a position on the route of a micro-batch."""
+    if placement == "v" and position >= pp:
+        return 2 * pp - 1 - position
+    return position % pp
+
+
 def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
     """Returns what interleaved stages would change against 1f1b, or why they cannot run, in words."""
     stages = len(stage_layers)
     if microbatches % stages:
         return f"interleaved needs a multiple of {stages} micro-batches, here are {microbatches}"
+    if min(stage_layers) < 2:
+        return "interleaved cannot run: a stage of 1 layer cannot be cut into chunks"
     if math.gcd(*stage_layers) == 1:
-        layers = stage_words(stage_layers)
-        return f"interleaved cannot run: stages of {layers} layers cannot be cut into equal chunks"
+        layers = stage_words([(size,) for size in stage_layers])
+        return f"interleaved needs --stage-layers, too: stages of {layers} layers have unequal chunks"
     # A stage of 1f1b keeps the activations of at most as many micro-batches as there are stages.
     more = " and need more memory" if microbatches > stages else ""
     return f"interleaved would shorten the bubble{more}"
-
-
-def _stage_layers(
-    model: Model, parameters: ModelParameters, pp: int, chunks: int, diagnostics: list[Diagnostic]
-) -> tuple[int, ...]:
-    """Returns the layers of each stage: the explicit ones, else even ones, with a remainder on the stages in
-    the middle.
-    """
-    if pp * chunks > model.layers:
-        raise UsageError(
-            f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
-            f"layers of {printable(model.name, 40)}: at most {model.layers} would fit"
-        )
-    if parameters.stage_layers is not None:
-        return _parse_stage_layers(parameters.stage_layers, model.layers, pp, chunks)
-    if model.layers % (pp * chunks) == 0:
-        return (model.layers // pp,) * pp
-    if chunks > 1:
-        fitting = [
-            stage_chunks
-            for stage_chunks in range(1, model.layers // pp + 1)
-            if model.layers % (pp * stage_chunks) == 0
-        ]
-        near = f"{', '.join(map(str, fitting))} would fit"
-        if parameters.schedule in V_SCHEDULES:
-            most = model.layers // chunks
-            stages = [pp_fit for pp_fit in range(1, most + 1) if model.layers % (chunks * pp_fit) == 0]
-            raise UsageError(
-                f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
-                f"divide the {model.layers} layers; pp {_nearest_words(stages, pp)} would fit, or "
-                "--stage-layers of "
-                "even numbers"
-            )
-        raise UsageError(
-            f"--virtual-stages {chunks}: pp {pp} x {chunks} does not divide the {model.layers} layers; "
-            + (near if fitting else "--stage-layers says which stage has how many")
-        )
-    least, more = divmod(model.layers, pp)
-    # The stages with the loss and the embedding get fewer layers, as they have these in addition.
-    fewer = [pp - 1, 0, *range(pp - 2, 0, -1)][: pp - more]
-    sizes = tuple(least if stage in fewer else least + 1 for stage in range(pp))
-    message = (
-        f"stage_layers: {model.layers} layers on {pp} stages: {stage_words(sizes)} assumed, the last and the "
-        "first stage have fewer (--stage-layers)"
-    )
-    diagnostics.append(Diagnostic("note", "model-assumed", message, model.name))
-    return sizes
-
-
-def _parse_stage_layers(text: str, layers: int, pp: int, chunks: int) -> tuple[int, ...]:
-    sizes: list[int] = []
-    for word in text.split(","):
-        size, star, times = word.strip().partition("*")
-        if not _is_count(size) or (star and not _is_count(times)) or len(sizes) > _MOST_LAYERS:
-            raise UsageError(
-                f"--stage-layers {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
-                "layers of a stage like 7,8*14,6"
-            )
-        sizes += [int(size)] * min(int(times or 1), _MOST_LAYERS)
-    if len(sizes) != pp or sum(sizes) != layers:
-        raise UsageError(
-            f"--stage-layers {printable(text, 60)}: {sum(sizes)} layers on {len(sizes)} stages, expected "
-            f"{layers} layers on pp {pp}"
-        )
-    for layers_here in sizes:
-        if layers_here % chunks:
-            message = f"{layers_here} layers are not a multiple of {chunks} virtual stages"
-            raise UsageError(f"--stage-layers: {message}")
-    return tuple(sizes)
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 6 and int(text) > 0
-
-
-def stage_words(sizes: tuple[int, ...]) -> str:
-    """Returns the layers of each stage as `--stage-layers` has them: `7,8*14,6`."""
-    runs: list[list[int]] = []
-    for size in sizes:
-        if runs and runs[-1][0] == size:
-            runs[-1][1] += 1
-        else:
-            runs.append([size, 1])
-    return ",".join(f"{size}*{times}" if times > 1 else str(size) for size, times in runs)

@@ -57,14 +57,14 @@ class PeakMemory:
         if limit is not None and (least := self._least(training)) > limit:
             return least
         peaks = self._peaks_of(training, name, from_file, overlapped)
-        key = (peaks, training.chunks, training.placement, training.stage_layers)
+        key = (peaks, training.chunks, training.placement, training.position_layers)
         fullest = self._fullest.get(key)
         if fullest is None:
             fullest = self._fullest[key] = _find_fullest(training, peaks)
             _drop_oldest(self._fullest)
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
-            training.stage_layers, training.shard_size,
+            training.position_layers, training.shard_size,
         )  # fmt: skip
         static = (
             placement,
@@ -113,7 +113,7 @@ class PeakMemory:
         )  # fmt: skip
         least = self._least_bytes.get(key)
         if least is None:
-            unsplit = replace(training, chunks=1, diagnostics=())
+            unsplit = replace(training, chunks=1, position_layers=training.stage_layers, diagnostics=())
             least = self._least_bytes[key] = stage_memory(unsplit, 0, [(0, 0, 1)]).needed
             _drop_oldest(self._least_bytes)
         return least

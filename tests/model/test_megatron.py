@@ -79,7 +79,7 @@ def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"flash: on assumed, {why} (--flash)" in assumed
 
 
-CANNOT = "interleaved cannot run: stages of {} layers cannot be cut into equal chunks"
+NEEDS = "interleaved needs --stage-layers, too: stages of {} layers have unequal chunks"
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,11 @@ CANNOT = "interleaved cannot run: stages of {} layers cannot be cut into equal c
         # All are held already.
         ({"pp": 4, "global_batch": 4}, "interleaved would shorten the bubble"),
         ({"pp": 4, "global_batch": 6}, "interleaved needs a multiple of 4 micro-batches, here are 6"),
-        ({"pp": 3, "global_batch": 6}, CANNOT.format("11*2,10")),
-        ({"pp": 32, "global_batch": 64}, CANNOT.format("1*32")),
+        ({"pp": 3, "global_batch": 6}, NEEDS.format("11*2,10")),
+        (
+            {"pp": 32, "global_batch": 64},
+            "interleaved cannot run: a stage of 1 layer cannot be cut into chunks",
+        ),
     ],
 )
 def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: str) -> None:
@@ -251,10 +254,10 @@ def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, re
         ),
         ({"global_batch": 4, "microbatches": 3}, "--global-batch 3 would fit"),
         ({"pp": 16}, "pp 16 is above the 8 layers of small: at most 8 would fit"),
-        ({"pp": 2, "virtual_stages": 3}, "1, 2, 4 would fit"),
+        ({"pp": 2, "virtual_stages": 3}, "--virtual-stages 1, 2, 4, or --stage-layers would fit"),
         ({"stage_layers": "1,2", "pp": 2}, "3 layers on 2 stages, expected 8 layers on pp 2"),
         ({"stage_layers": "x"}, "expected layers of a stage like"),
-        ({"schedule": "zb-v", "pp": 3, "world": 3}, "pp 1, 2 or 4 would fit, or --stage-layers of even"),
+        ({"schedule": "zb-v", "pp": 3, "world": 3}, "pp 1, 2 or 4 would fit, or --stage-layers"),
         (
             {"schedule": "dualpipe", "pp": 2, "world": 2, "overlap_grad_reduce": True},
             "without --overlap-grad-reduce and --overlap-param-gather it would fit",

@@ -60,6 +60,8 @@ _OF_MODELS = st.fixed_dictionaries(
         "cp": _either(1, 1, 2),
         "schedule": st.sampled_from(_SCHEDULES),
         "virtual_stages": _either(None, None, 2),
+        "stage_layers": _either(*[None] * 6, "3,5", "1+2,3+2"),
+        "pipeline_layout": _either(*[None] * 6, "Ett|ttt||tttL", "Et*4|t*3|t|mL"),
         "microbatch_size": _either(1, 2),
         "microbatches": _either(8, 4, 3),
         "recompute": _either("none", "selective", "full"),

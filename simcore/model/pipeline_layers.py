@@ -227,6 +227,7 @@ def count_layout_chunks(parameters: ModelParameters, pp: int) -> int:
 
 def _expand(text: str) -> str:
     """Returns a layout without commas and blanks, all that is repeated written out."""
+    letters = 0
 
     def repeat(match: re.Match[str]) -> str:
         nonlocal letters

@@ -470,15 +470,16 @@ def _with_sharding(
             "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
             "units ahead, or --zero 1 would fit"
         )
-    of_megatron = (
-        parameters.schedule in (None, *MEGATRON_SCHEDULES) and not ENGINES[training.engine].pipeline_shards
-    )
     if training.predictions:
         raise UsageError(
             f"--pipeline-layout with m and --zero {zero}: layers that predict further tokens (MTP) are "
             "Megatron's; --zero 0 or 1 would fit, or no m"
         )
-    if zero == 3 and training.pp > 1 and of_megatron:
+    engine = ENGINES[training.engine]
+    is_refused = engine.holds != "fsdp" or (
+        parameters.schedule in (None, *MEGATRON_SCHEDULES) and not engine.pipeline_shards
+    )
+    if zero == 3 and training.pp > 1 and is_refused:
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
             "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "

@@ -668,8 +668,9 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "TYPE",
-        "how keys and values are exchanged: in a ring beside attention, or gathered before it (default p2p)",
-        ("p2p", "all-gather"),
+        "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before it, "
+        "or heads, all to all (default p2p)",
+        ("p2p", "all-gather", "a2a"),
         of=_MODEL,
     ),
     Flag(

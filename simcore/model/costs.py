@@ -252,15 +252,17 @@ class Costs:
         """Returns attention between its linears."""
         training, gpu = self.training, self.gpu
         model = training.model
-        heads = model.heads / training.tp
-        queries = training.seq / training.cp
+        # All to all, a rank has some heads of the whole sequence; else all heads of its part of it.
+        by_heads = training.cp if training.cp_comm_type == "a2a" else 1
+        heads = model.heads / training.tp / by_heads
+        queries = training.seq * by_heads / training.cp
         scores = training.microbatch_size * heads * queries * training.seq
         flops = 2.0 * scores * (model.query_dim + model.value_dim)
         if training.flash:
-            moved_bytes = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
-            kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp, 1)
+            moved_bytes = 2.0 * training.tokens * by_heads * heads * 2 * (model.query_dim + model.value_dim)
+            kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp // by_heads, 1)
             op_time = attention_time(
-                gpu, "bf16", training.microbatch_size, int(queries), model.heads // training.tp, kv_heads,
+                gpu, "bf16", training.microbatch_size, int(queries), int(heads), kv_heads,
                 model.query_dim, model.value_dim, keys=training.seq,
             )  # fmt: skip
             forward, ratio = op_time.seconds, attention_backward_ratio(gpu, model.query_dim)
@@ -299,7 +301,9 @@ class Costs:
         """
         training, kernels = self.training, self.engine.kernels
         # With all-gather Megatron runs one attention over all keys and values; PyTorch still runs in steps.
-        in_steps = training.cp_comm_type == "p2p" or self.engine.holds == "fsdp"
+        in_steps = training.cp_comm_type == "p2p" or (
+            training.cp_comm_type == "all-gather" and self.engine.holds == "fsdp"
+        )
         if training.cp == 1 or not in_steps:
             return [], []
         model = training.model

@@ -455,10 +455,25 @@ class MegatronRows:
 
         `p2p`: a ring's steps, during attention, as one all-gather; in backward they are sent again, and their
         gradients with them. `all-gather`: before attention, which waits; in backward gathered again, and
-        their gradients scattered at its end. Backward runs the row behind attention first.
+        their gradients scattered at its end. `a2a`: queries, keys and values of some heads of the whole
+        sequence for all heads of a part of it, and the output back; in backward its gradient, and then those
+        of queries, keys and values (DeepSpeed-Ulysses, arXiv 2309.14509). Backward runs the row behind
+        attention first.
         """
         training = self.training
         model = training.model
+        if training.cp_comm_type == "a2a":
+            heads = model.heads // training.tp
+            kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
+            inputs = heads * model.query_dim + kv_heads * (model.query_dim + model.value_dim)
+            sent, returned = (
+                CellCollective("ALLTOALL", "cp", 2 * training.tokens * elements)
+                for elements in (inputs, heads * model.value_dim)
+            )
+            return (
+                Row("attention_exchange", NOTHING, sent, sent),
+                Row("attention_exchange_again", NOTHING, returned, returned),
+            )
         if model.mla:
             elements = model.heads // training.tp * (model.query_dim + model.value_dim)
         else:

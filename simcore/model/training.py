@@ -82,7 +82,7 @@ class Training(Struct, frozen=True):
     gpu: str
     """The name or the file of the GPU."""
     cp_comm_type: str = "p2p"
-    """How keys and values are exchanged in a cp group, p2p (a ring) or all-gather."""
+    """What a cp group exchanges: keys and values, `p2p` (a ring) or `all-gather`; or heads, `a2a`."""
     placement: str = "loop"
     """The placement of chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where
     each stage has the layers of another one too, as its last chunk.
@@ -296,6 +296,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
         position_predictions=pipeline.predictions,
     )  # fmt: skip
+    _check_heads(training)
     training = _with_engine(training, parameters, choice, assumed)
     training = _with_sharding(training, parameters, choice, assumed)
     if parameters.overlap_tp:
@@ -311,6 +312,23 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
+
+
+def _check_heads(training: Training) -> None:
+    """Raises `UsageError` where heads cannot be divided among the ranks of a sequence."""
+    model, tp, cp = training.model, training.tp, training.cp
+    if cp == 1 or training.cp_comm_type != "a2a":
+        return
+    kinds = [("query heads", model.heads // tp)]
+    if not model.mla:
+        kinds.append(("key-value heads", max(model.kv_heads // tp, 1)))
+    fitting = [degree for degree in range(1, cp + 1) if all(heads % degree == 0 for _, heads in kinds)]
+    for words, heads in kinds:
+        if heads % cp:
+            raise UsageError(
+                f"--cp-comm-type a2a: cp {cp} does not divide the {heads} {words} of a rank of tp {tp}: cp "
+                f"{_nearest_words(fitting, cp)} would fit, or p2p or all-gather"
+            )
 
 
 def _with_engine(

@@ -373,6 +373,34 @@ def test_what_follows_attention_waits_for_the_ring_of_keys_and_values(
     assert exposed("p2p")[0] < exposed("all-gather")[0]
 
 
+def test_all_to_all_each_rank_of_a_sequence_has_some_heads_of_all_of_it() -> None:
+    """By hand: 2 bytes of each number, 1024 tokens of a rank, 8 query heads of 128 and 2 of keys and values;
+    all of it is exposed, forward and backward, in each of 8 layers and 2 micro-batches.
+    """
+    grouped = replace(SMALL, kv_heads=2)
+    given: dict[str, Any] = {
+        "world": 2, "cp": 2, "global_batch": 2, "gpu": "h100", "cp_comm_type": "a2a",
+        "dim": ("switch:2:10:0",),
+    }  # fmt: skip
+    results = SimulatedRun(run(grouped, **given))
+    workload = results.simulation.workload
+    inputs, output = 2 * 1024 * (8 + 2 + 2) * 128, 2 * 1024 * 8 * 128
+    sizes = {
+        (name, phase): workload.cells(phase).bytes[workload.name.index(name)]  # type: ignore[arg-type]
+        for name in ("attention_exchange", "attention_exchange_again")
+        for phase in ("fwd", "ig")
+    }
+    assert set(sizes.values()) == {inputs, output}
+    assert sizes["attention_exchange", "fwd"] == sizes["attention_exchange", "ig"] == inputs
+    # Half of each buffer goes to the other rank.
+    each = round(inputs / 2 / 10) + round(output / 2 / 10)
+    assert mean_ns(results)["exposed cp"] == pytest.approx(2 * 2 * SMALL.layers * each, rel=1e-3)
+    with pytest.raises(
+        UsageError, match="cp 4 does not divide the 2 key-value heads of a rank of tp 1: cp 1 or 2"
+    ):
+        run(grouped, world=4, cp=4, global_batch=2, gpu="h100", cp_comm_type="a2a")
+
+
 @given(
     st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2)),
     st.sampled_from((1, 2)), st.sampled_from(("tp-ep-dp-pp", "tp-pp-dp")), st.integers(0, 63),
@@ -542,8 +570,8 @@ def test_mfu_counts_attention_whole_and_stands_beside_its_causal_half(
     products, attention = 6 * (8_030_261_248 - 128_256 * 4096), 12 * 32 * 4096 * 8192
     peak = 989e12 / found["tokens_per_s_per_gpu"]
     assert found["mfu"] == found["mfu_whole_attention"]
-    assert found["mfu_whole_attention"] == pytest.approx((products + attention) / peak, rel=1e-4)
-    assert found["mfu_causal_attention"] == pytest.approx((products + attention / 2) / peak, rel=1e-4)
+    assert found["mfu_whole_attention"] == pytest.approx((products + attention) / peak, rel=1e-3)
+    assert found["mfu_causal_attention"] == pytest.approx((products + attention / 2) / peak, rel=1e-3)
     assert main(["report", *words]) == 0
     whole, half = (100 * found[key] for key in ("mfu_whole_attention", "mfu_causal_attention"))
     text = capsys.readouterr().out

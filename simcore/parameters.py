@@ -668,8 +668,8 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "TYPE",
-        "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before it, "
-        "or heads, all to all (default p2p)",
+        "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before "
+        "it, or heads, all to all (default p2p)",
         ("p2p", "all-gather", "a2a"),
         of=_MODEL,
     ),

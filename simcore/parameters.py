@@ -168,6 +168,8 @@ class Parameters(Struct, frozen=True):
     """`on` or `off`: flash attention."""
     recompute: str | None = None
     """What backward runs forward again."""
+    recompute_layers: str | None = None
+    """Which layers of a virtual stage backward runs forward again, `N` or `N/M`."""
     recompute_rows: str | None = None
     """Kinds of rows that backward runs forward again."""
     offload: float | None = None
@@ -721,6 +723,15 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "what backward runs forward again (default none)",
         ("none", "selective", "full"),
+        of=_MODEL,
+    ),
+    Flag(
+        "recompute_layers",
+        "model",
+        "text",
+        "",
+        "N|N/M",
+        "with --recompute full, the first N layers of each virtual stage, or N of every M (default: all)",
         of=_MODEL,
     ),
     Flag(

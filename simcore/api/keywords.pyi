@@ -64,6 +64,7 @@ class RunKeywords(TypedDict, total=False):
     overlap_tp: bool | None
     flash: str | int | bool | None
     recompute: str | int | bool | None
+    recompute_layers: str | int | PathLike[str] | None
     recompute_rows: str | int | PathLike[str] | None
     offload: float | None
     zero: str | int | bool | None
@@ -153,6 +154,7 @@ class SweepKeywords(TypedDict, total=False):
     overlap_tp: bool | Iterable[bool | None] | None
     flash: str | int | bool | Iterable[str | int | bool | None] | None
     recompute: str | int | bool | Iterable[str | int | bool | None] | None
+    recompute_layers: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     recompute_rows: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     offload: float | Iterable[float | None] | None
     zero: str | int | bool | Iterable[str | int | bool | None] | None

@@ -531,7 +531,14 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
     core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
-    layers = 0.0
+    layers = again = 0.0
+    recomputed_layers = {
+        layer
+        for stage in range(training.pp)
+        for chunk in range(training.chunks)
+        for index, layer in enumerate(training.layers_of(stage, chunk))
+        if training.recomputes(index)
+    }
     for layer in range(model.layers):
         if model.is_moe(layer) and model.moe:
             moe = model.moe
@@ -540,18 +547,16 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
         else:
             mlp = sum(model.mlp(model.ffn))
         layers += 2.0 * (linear + mlp) + core
+        again += 2.0 * (linear + mlp) + core if layer in recomputed_layers else 0.0
     # A further predicted token has a layer as the last one, a projection of two hidden states, and the head.
     predictions = training.predictions
     layers += predictions * (2.0 * (linear + mlp) + core)
+    if training.recomputes_predictions:
+        again += predictions * (2.0 * (linear + mlp) + core)
     tokens = training.global_batch * training.seq
     forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
-    again = (
-        layers
-        if training.recompute == "full"
-        else core * (model.layers + predictions)
-        if "attention" in training.recompute_rows
-        else 0
-    )
+    if "attention" in training.recompute_rows:
+        again += core * (model.layers + predictions)
     return 3 * forward * tokens, (3 * forward + again) * tokens
 
 

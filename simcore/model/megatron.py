@@ -212,7 +212,7 @@ class MegatronRows:
             embedding = self._embedding()._replace(name="mtp_embedding")
             rows += self._append_rows([embedding, *self._projection()])
             layer = self._append_rows(self._layer(model.is_moe(model.layers - 1)))
-            self._note_recomputed(layer)
+            self._note_recomputed(layer, self.training.recomputes_predictions)
             self._note_waits(layer)
             rows += layer
         return rows
@@ -261,7 +261,7 @@ class MegatronRows:
                         rows_by_key[key] = self._append_rows(
                             self._with_copies(layers[moe], moe, before, key[2])
                         )
-                        self._note_recomputed(rows_by_key[key])
+                        self._note_recomputed(rows_by_key[key], training.recomputes(len(kinds) - 1))
                         self._note_waits(rows_by_key[key])
                     layer_rows.append(rows_by_key[key])
                     if is_new:
@@ -299,8 +299,12 @@ class MegatronRows:
                 rows.append([self._final()])
             sharded = sharded_rows(training, [Unit(*unit) for unit in zip(sizes, rows, strict=True)])
             row_indices = rows_by_key[key] = self._append_rows(sharded.rows)
-            for unit_range in sharded.unit_ranges:
-                self._note_recomputed(row_indices[unit_range.start : unit_range.stop])
+            # The embedding is a unit before those of layers.
+            first = int(training.position(stage, chunk) == 0)
+            for index, unit_range in enumerate(sharded.unit_ranges, -first):
+                self._note_recomputed(
+                    row_indices[unit_range.start : unit_range.stop], training.recomputes(index)
+                )
                 self._note_waits(row_indices[unit_range.start : unit_range.stop])
             units = [row_indices[part.start : part.stop] for part in sharded.unit_ranges]
             of_layers = [unit for unit in units if self._rows[unit[0]].name.startswith("attention")]
@@ -359,9 +363,10 @@ class MegatronRows:
         if last_index:
             wait("ig", self._computing_rows(layers[-2])[-1], here["activations_back"])
 
-    def _note_recomputed(self, rows: tuple[int, ...]) -> None:
+    def _note_recomputed(self, rows: tuple[int, ...], is_whole: bool) -> None:
+        """Notes which rows of a layer run forward again. is_whole: whether all of them do."""
         rows = self._computing_rows(rows)
-        if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
+        if is_whole and self._rows[rows[0]].name.startswith("attention"):
             # Backward begins with the last row of a layer.
             self._recomputed[rows[-1]] = rows
             return

@@ -7,6 +7,7 @@ Activations are those of the chunks that the schedule keeps in memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
@@ -336,9 +337,13 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
             last = training.model.is_moe(training.layers_of(stage, chunk)[-1])
             size = layer_activations(training, last, expert=expert)
         else:
+            kinds = Counter(
+                (training.model.is_moe(layer), training.recomputes(index))
+                for index, layer in enumerate(training.layers_of(stage, chunk))
+            )
             size = sum(
-                count * layer_activations(training, moe, expert=expert)
-                for moe, count in training.kinds_of(stage, chunk)
+                count * layer_activations(training, moe, _recompute_of(training, is_whole), expert)
+                for (moe, is_whole), count in kinds.items()
             )
         size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:
@@ -350,12 +355,20 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     return activations
 
 
+def _recompute_of(training: Training, is_whole: bool) -> str:
+    """Returns what a layer runs forward again. is_whole: whether it runs as a whole."""
+    if training.recompute != "full":
+        return training.recompute
+    return "full" if is_whole else "none"
+
+
 def _prediction_activations(training: Training, expert: int | None) -> int:
     """Returns the bytes of the activations of a layer that predicts a further token: those of its layer, and
     the inputs of its two norms and of its projection.
     """
     model = training.model
-    of_layer = layer_activations(training, model.is_moe(model.layers - 1), expert=expert)
+    recompute = _recompute_of(training, training.recomputes_predictions)
+    of_layer = layer_activations(training, model.is_moe(model.layers - 1), recompute, expert)
     return of_layer + 4 * 2 * training.tokens * model.hidden // training.shard
 
 

@@ -3,7 +3,7 @@
 A virtual stage is named by its position on the route of a micro-batch: position 0 has the embedding, the last
 one the output layer and the loss.
 
-Import from here: `PipelineLayers`, `count_layout_chunks`, `resolve_layers`, `stage_words`.
+Import from here: `PipelineLayers`, `count_layout_chunks`, `is_count`, `resolve_layers`, `stage_words`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _parse_stage_layers(text: str, layers: int, pp: int, chunks: int) -> list[tu
     for word in text.split(","):
         size, star, times = word.strip().partition("*")
         parts = size.split("+")
-        if not all(map(_is_count, parts)) or (star and not _is_count(times)) or len(by_stage) > _MOST_LAYERS:
+        if not all(map(is_count, parts)) or (star and not is_count(times)) or len(by_stage) > _MOST_LAYERS:
             raise UsageError(
                 f"--stage-layers {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
                 "layers of a stage like 7,8*14,6, or of its chunks like 8+7"
@@ -189,7 +189,8 @@ def _parse_stage_layers(text: str, layers: int, pp: int, chunks: int) -> list[tu
     return by_stage
 
 
-def _is_count(text: str) -> bool:
+def is_count(text: str) -> bool:
+    """Returns whether a text is a number from 1 to 99,999."""
     return text.isascii() and text.isdigit() and len(text) < 6 and int(text) > 0
 
 

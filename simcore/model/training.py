@@ -8,7 +8,7 @@ from collections.abc import Callable
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import ENGINES
 from simcore.model.imbalance import ExpertLoads, expert_loads
-from simcore.model.pipeline_layers import count_layout_chunks, resolve_layers, stage_words
+from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
@@ -111,6 +111,10 @@ class Training(Struct, frozen=True):
     """The trainer, one of `ENGINES`."""
     compiled: bool = False
     """Whether torch.compile is used."""
+    recompute_layers: tuple[int, int] = (0, 0)
+    """With `--recompute full`, which layers of a virtual stage run again: (n, 0) the first n, (n, m) the last
+    n of every m; (0, 0) all.
+    """
     position_predictions: tuple[int, ...] = ()
     """Layers of each position that predict further tokens; () for none."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -200,6 +204,18 @@ class Training(Struct, frozen=True):
         position = self.position(stage, chunk)
         first = sum(self.position_layers[:position])
         return range(first, first + self.position_layers[position])
+
+    def recomputes(self, index: int) -> bool:
+        """Returns whether the layer of such an index in a virtual stage runs forward again as a whole."""
+        count, period = self.recompute_layers
+        if self.recompute != "full":
+            return False
+        return index % period >= period - count if period else not count or index < count
+
+    @property
+    def recomputes_predictions(self) -> bool:
+        """Whether layers that predict further tokens run forward again as a whole."""
+        return self.recompute == "full" and self.recompute_layers == (0, 0)
 
     def predictions_of(self, stage: int, chunk: int) -> int:
         """Returns how many layers of a virtual stage predict further tokens."""
@@ -309,6 +325,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
             )
         training = replace(training, overlap_tp=True)
     training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
+    training = replace(training, recompute_layers=_recomputed_layers(training, parameters))
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
@@ -411,6 +428,31 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
             "none or selective would fit, or no --recompute-rows"
         )
     return frozenset(names | set(words))
+
+
+def _recomputed_layers(training: Training, parameters: ModelParameters) -> tuple[int, int]:
+    """Returns which layers run again, as `Training.recompute_layers`. Raises `UsageError` for other words,
+    and without whole layers.
+    """
+    text = parameters.recompute_layers
+    if text is None:
+        return 0, 0
+    words = f"--recompute-layers {printable(text, 40)}"
+    if training.recompute != "full":
+        raise UsageError(
+            f"{words}: --recompute {training.recompute} runs no whole layer again; --recompute full would fit"
+        )
+    if parameters.offload is not None:
+        raise UsageError(
+            f"{words} with --offload: what is offloaded would differ by layer; one of the two would fit"
+        )
+    count, slash, period = text.partition("/")
+    most = max(training.position_layers)
+    if not is_count(count) or (slash and not (is_count(period) and int(count) < int(period))):
+        raise UsageError(f"{words}: expected layers of a virtual stage, like 4, or of every few, like 1/2")
+    if not slash and int(count) > most:
+        raise UsageError(f"{words}: a virtual stage has {most} layers; at most {most} would fit")
+    return int(count), int(period or 0)
 
 
 def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:

@@ -425,6 +425,8 @@ class Bounds:
             global_batch=training.microbatch_size * replicas, overlap_grad_reduce=False,
             overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
             reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
+            # Not every layer runs again, or all do.
+            recompute="none" if parameters.recompute_layers else parameters.recompute, recompute_layers=None,
         )  # fmt: skip
         key = (replace(one_stage, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd)
         units = self._units.get(key)

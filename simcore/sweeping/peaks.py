@@ -141,8 +141,9 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     """Returns the parameters that decide activations, besides the placement of layers."""
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
-        training.recompute, training.recompute_rows, training.loads, training.precision, training.engine,
-        training.compiled, training.overlap_tp, training.cp_comm_type, training.zero, training.grad_bytes,
+        training.recompute, training.recompute_layers, training.recompute_rows, training.loads,
+        training.precision, training.engine, training.compiled, training.overlap_tp,
+        training.cp_comm_type, training.zero, training.grad_bytes,
     )  # fmt: skip
 
 

@@ -180,6 +180,7 @@ class ModelParameters(Struct, frozen=True):
     sequence_parallel: str | None = None
     flash: str | None = None
     recompute: str | None = None
+    recompute_layers: str | None = None
     recompute_rows: str | None = None
     offload: float | None = None
     zero: str | None = None

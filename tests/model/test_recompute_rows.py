@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import make_model_figures
 from simcore.diagnostics import UsageError
+from simcore.model.costs import step_flops
+from simcore.model.maker import ModelMaker
+from simcore.model.memory import chunk_activations
 from simcore.model.training import ROW_KINDS
 from simcore.program.ops import PHASES
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation
+from simcore.workload.model import ModelParameters
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
@@ -129,3 +133,56 @@ def test_what_does_not_go_together_says_what_would(given: dict[str, Any], words:
     with pytest.raises(UsageError) as caught:
         run(SMALL, gpu="h100", **given)
     assert words in str(caught.value)
+
+
+def test_some_layers_run_again_as_a_whole_and_the_others_keep_their_activations() -> None:
+    """The first layers of a virtual stage, or the last of every few (every second one of torchtitan's)."""
+    common: dict[str, Any] = {"world": 2, "pp": 2, "gpu": "h100", "global_batch": 4}
+
+    def layers_again(**parameters: Any) -> list[list[int]]:
+        workload = run(SMALL, **common, **parameters).workload
+        layers = [[row for row in stage.chunks[0] if row in workload.recomputed] for stage in workload.stages]
+        ends = [
+            [row for row in stage.chunks[0] if workload.name[row] == "mlp_row"] for stage in workload.stages
+        ]
+        return [
+            [stage_ends.index(row) for row in rows] for rows, stage_ends in zip(layers, ends, strict=True)
+        ]
+
+    assert layers_again(recompute="full") == [[0, 1, 2, 3]] * 2
+    assert layers_again(recompute="full", recompute_layers="1") == [[0]] * 2
+    assert layers_again(recompute="full", recompute_layers="1/2") == [[1, 3]] * 2
+    assert layers_again(recompute="full", recompute_layers="2/3", stage_layers="5,3") == [[1, 2, 4], [1, 2]]
+
+    def held_and_flops(**parameters: Any) -> tuple[list[int], float]:
+        rows = ModelMaker("m", SMALL).make_rows(ModelParameters(**common, **parameters))
+        memory = [chunk_activations(rows.training, stage)[0] for stage in (0, 1)]
+        model, hardware = step_flops(rows.training)
+        return memory, hardware / model
+
+    none, none_flops = held_and_flops(recompute="none")
+    full, full_flops = held_and_flops(recompute="full")
+    some, some_flops = held_and_flops(recompute="full", recompute_layers="1")
+    assert some == [kept - (kept - freed) // 4 for kept, freed in zip(none, full, strict=True)]
+    assert some_flops - none_flops == pytest.approx((full_flops - none_flops) / 4)
+    # All of them is what it is without the flag, to the nanosecond; none would be --recompute none.
+    whole = run(SMALL, **common, recompute="full").step_time_ns
+    assert run(SMALL, **common, recompute="full", recompute_layers="4").step_time_ns == whole
+    half = run(SMALL, **common, recompute="full", recompute_layers="1/2").step_time_ns
+    assert run(SMALL, **common, recompute="full", recompute_layers="2").step_time_ns == half
+    assert run(SMALL, **common).step_time_ns < half < whole
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"recompute_layers": "2"}, "--recompute none runs no whole layer again; --recompute full would fit"),
+        ({"recompute": "full", "recompute_layers": "9"}, "a virtual stage has 8 layers; at most 8 would fit"),
+        ({"recompute": "full", "recompute_layers": "2/2"}, "expected layers of a virtual stage, like 4, or"),
+        ({"recompute": "full", "recompute_layers": "x"}, "expected layers of a virtual stage, like 4, or"),
+        ({"recompute": "full", "recompute_layers": "1", "offload": 5.0}, "one of the two would fit"),
+    ],
+)
+def test_layers_that_cannot_run_again_say_what_would_fit(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(SMALL, gpu="h100", **given)

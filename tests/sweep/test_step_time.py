@@ -65,6 +65,7 @@ _OF_MODELS = st.fixed_dictionaries(
         "microbatch_size": _either(1, 2),
         "microbatches": _either(8, 4, 3),
         "recompute": _either("none", "selective", "full"),
+        "recompute_layers": _either(*[None] * 5, "1", "1/2"),
         "zero": _either("0", "1", "2", "3"),
         "sequence_parallel": _either("on", "off"),
         "flash": _either("on", "off"),

@@ -792,7 +792,7 @@ FLAGS: tuple[Flag, ...] = (
         "count",
         "ranks",
         "N",
-        "with ZeRO 2 and 3, how many ranks share one copy (default: all of dp x cp)",
+        "with ZeRO, how many neighbouring replicas share one copy (default: all of dp x cp)",
         of=_MODEL,
     ),
     Flag(

@@ -290,7 +290,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
     return {
         "prefetch": str(training.prefetch) if sharded else "none",
         "reshard_after_forward": ("on" if training.reshard else "off") if sharded else "none",
-        "shard_size": training.shards if training.zero >= 2 else "none",
+        "shard_size": training.shards if training.zero else "none",
         "bucket_size": training.bucket_size or "none",
         "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "pipeline_layout": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",

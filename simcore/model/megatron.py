@@ -633,10 +633,26 @@ class MegatronRows:
         if ranks < 2 or training.zero > 1:
             return 0.0
         size = parameters * (training.grad_bytes if training.overlaps_gradients else 0)
-        size *= 1 if training.zero and not self.costs.engine.whole_gradients else 2
-        if training.zero and training.overlaps_weights:
-            size += 2 * parameters
-        return self._send_time_s(size, ranks) * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
+        size *= 2 if self._adds_whole_gradients else 1
+        weights = 2 * parameters if training.zero and training.overlaps_weights else 0
+        if self._has_copies_of_states:
+            seconds = self._send_time_s(size, training.dp * training.cp) + self._send_time_s(weights, ranks)
+        else:
+            seconds = self._send_time_s(size + weights, ranks)
+        return seconds * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
+
+    @property
+    def _has_copies_of_states(self) -> bool:
+        """Whether groups of ranks hold copies of each other's optimizer states: gradients are then added up
+        over all replicas.
+        """
+        return self.training.zero == 1 and self.training.copies > 1
+
+    @property
+    def _adds_whole_gradients(self) -> bool:
+        """Whether gradients are added up whole on every rank."""
+        # DeepSpeed's pipeline does so whatever share a rank keeps.
+        return not self.training.zero or self.costs.engine.whole_gradients or self._has_copies_of_states
 
     def _send_time_s(self, size: float, ranks: int) -> float:
         """Returns the time of `size` bytes of gradients or weights between replicas at the network's
@@ -669,9 +685,11 @@ class MegatronRows:
         if ranks == 1 or not parameters:
             return []
         size = self.training.grad_bytes * parameters
-        training = self.training
-        whole = not training.zero or self.costs.engine.whole_gradients
-        stalls = self._stalls((2 if whole else 1) * size, ranks, training.overlaps_gradients)
+        training, is_whole = self.training, self._adds_whole_gradients
+        reduce_group, reduce_ranks = group, ranks
+        if self._has_copies_of_states:
+            reduce_group, reduce_ranks = "dp", training.dp * training.cp
+        stalls = self._stalls((2 if is_whole else 1) * size, reduce_ranks, training.overlaps_gradients)
         if not training.zero:
             return [Row(reduce, stalls, wg=CellCollective("ALLREDUCE", group, size))]
         each = self.costs.engine.broadcast_us * 1e-6
@@ -682,6 +700,5 @@ class MegatronRows:
         gathered = Row(gather, waiting, wg=CellCollective("ALLGATHER", group, 2 * parameters))
         if training.zero > 1:
             return [gathered]
-        # DeepSpeed's pipeline adds gradients up whole, whatever share a rank keeps.
-        kind = "ALLREDUCE" if whole else "REDUCESCATTER"
-        return [gathered, Row(reduce, stalls, wg=CellCollective(kind, group, size))]
+        kind = "ALLREDUCE" if is_whole else "REDUCESCATTER"
+        return [gathered, Row(reduce, stalls, wg=CellCollective(kind, reduce_group, size))]

@@ -70,7 +70,7 @@ class Training(Struct, frozen=True):
     flash: bool
     """Whether attention is flash attention."""
     recompute: str
-    """none, selective (attention's core) or full."""
+    """none, selective (attention's core, of torchtitan single products) or full."""
     zero: int
     """The level of ZeRO."""
     grad_bytes: int
@@ -92,7 +92,7 @@ class Training(Struct, frozen=True):
     reshard: bool = True
     """Whether weights are freed after their forward."""
     shard_size: int = 0
-    """Ranks that share out what ZeRO 2 and 3 share out; 0 for all."""
+    """Ranks that share out what ZeRO shares out; 0 for all."""
     bucket_size: int = 0
     """Parameters of a bucket; 0 for those of a row."""
     overlap_tp: bool = False
@@ -412,7 +412,10 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
     layers.
     """
     text = parameters.recompute_rows
-    names = {"attention"} if training.recompute == "selective" else set()
+    names: set[str] = set()
+    if training.recompute == "selective":
+        # torchtitan keeps attention's output, and every second product of a layer.
+        names = {"mlp_act", "norm"} if ENGINES[training.engine].selective_by_op else {"attention"}
     if text is None:
         return frozenset(names)
     words = [word.strip() for word in text.split(",")]
@@ -487,15 +490,16 @@ def _with_sharding(
     with the level.
     """
     zero, data = training.zero, training.dp * training.cp
-    for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
+    for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 1)):
         if getattr(parameters, field) is not None and zero < least:
-            levels = "--zero 3" if least == 3 else "--zero 2 or 3"
-            what = "weights" if least == 3 else "gradients"
+            levels = "--zero 3" if least == 3 else "--zero 1, 2 or 3"
+            what = "weights" if least == 3 else "optimizer states"
             raise UsageError(
                 f"{flag_of(field).option} is of {what} that are shared out: found --zero {zero}, {levels} "
                 "would fit"
             )
     if zero < 2:
+        training = replace(training, shard_size=_shard_size(training, parameters))
         if parameters.bucket_size is not None and not (
             parameters.overlap_grad_reduce or parameters.overlap_param_gather
         ):
@@ -545,7 +549,20 @@ def _with_sharding(
             "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "
             "looped-bfs) would fit"
         )
-    size = parameters.shard_size or 0
+    size = _shard_size(training, parameters)
+    if zero == 3:
+        return replace(
+            training, prefetch=int(choice("prefetch")), reshard=choice("reshard_after_forward") == "on",
+            shard_size=size,
+        )  # fmt: skip
+    return replace(training, shard_size=size)
+
+
+def _shard_size(training: Training, parameters: ModelParameters) -> int:
+    """Returns the ranks that share out what ZeRO shares out, 0 for all. Raises `UsageError` where they do not
+    divide the replicas.
+    """
+    size, data = parameters.shard_size or 0, training.dp * training.cp
     if size:
         if training.ep > 1:
             raise UsageError(
@@ -567,13 +584,7 @@ def _with_sharding(
                 f"--shard-size {size} does not divide dp x cp {data}: {_nearest_words(fitting, size)} "
                 "would fit"
             )
-        size = size if size < data else 0
-    if zero == 3:
-        return replace(
-            training, prefetch=int(choice("prefetch")), reshard=choice("reshard_after_forward") == "on",
-            shard_size=size,
-        )  # fmt: skip
-    return replace(training, shard_size=size)
+    return size if size < data else 0
 
 
 def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:

@@ -100,7 +100,7 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
         given["ep"] = 1
     if given.get("zero") != "3":
         given |= {"prefetch": None, "reshard_after_forward": None}
-    if given.get("zero") not in ("2", "3"):
+    if given.get("zero") not in ("1", "2", "3"):
         given["shard_size"] = None
     return given
 

@@ -17,6 +17,7 @@ from simcore.model.sharding import (
     StageParameters,
     Unit,
     is_sharded,
+    layer_parameters,
     sharded_rows,
     stage_parameters,
     unit_sizes,
@@ -103,6 +104,7 @@ class MegatronRows:
             split_cells=self._split_cells(),
             uneven=self._uneven(),
             host_link=training.offload,
+            gathers_in_forward=training.keeps_weights,
         )
 
     def _uneven(self) -> dict[tuple[Phase, int], UnevenCell]:
@@ -142,7 +144,13 @@ class MegatronRows:
 
     def _buckets(self) -> dict[int, int]:
         """Returns the bytes of a bucket of each buffer of gradients, and of parameters."""
-        parameters = self.training.bucket_size
+        training = self.training
+        parameters = training.bucket_size
+        if training.keeps_weights:
+            # A unit is a layer.
+            parameters = max(
+                sum(layer_parameters(training, moe)) for moe in (False, training.model.moe is not None)
+            )
         each = {
             "ALLREDUCE": self.training.grad_bytes,
             "REDUCESCATTER": self.training.grad_bytes,
@@ -609,7 +617,7 @@ class MegatronRows:
         expert_group: GroupKind = "dp_shard" if training.copies > 1 else "dp_ep"
         expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
         shards, expert_shards = (training.shards, expert_ranks) if training.zero else (1, 1)
-        if training.zero < 3:
+        if training.zero < 3 or training.keeps_weights:
             rows += self._gradient_rows("grad_param_comm", "grad_gather", dense, dense_group, training.shards)
             rows += self._gradient_rows(
                 "moe_grad_norm2", "moe_grad_norm1", experts, expert_group, expert_ranks
@@ -646,7 +654,8 @@ class MegatronRows:
         """Whether groups of ranks hold copies of each other's optimizer states: gradients are then added up
         over all replicas.
         """
-        return self.training.zero == 1 and self.training.copies > 1
+        training = self.training
+        return (training.zero == 1 or training.keeps_weights) and training.copies > 1
 
     @property
     def _adds_whole_gradients(self) -> bool:
@@ -695,10 +704,11 @@ class MegatronRows:
         each = self.costs.engine.broadcast_us * 1e-6
         waits = [Op("broadcasts", 0, 0, 0, ranks * each, "launch", 0)] if each else []
         waiting = concat_ops(
-            OpCells([], [], waits), self._stalls(2 * parameters, ranks, training.overlaps_weights)
+            OpCells([], [], waits),
+            self._stalls(2 * parameters, ranks, training.overlaps_weights or training.keeps_weights),
         )
         gathered = Row(gather, waiting, wg=CellCollective("ALLGATHER", group, 2 * parameters))
-        if training.zero > 1:
+        if training.zero > 1 and not training.keeps_weights:
             return [gathered]
         kind = "ALLREDUCE" if is_whole else "REDUCESCATTER"
         return [gathered, Row(reduce, stalls, wg=CellCollective(kind, reduce_group, size))]

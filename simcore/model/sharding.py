@@ -49,7 +49,8 @@ class ShardedRows(NamedTuple):
 
 def is_sharded(training: Training) -> bool:
     """Returns whether gradients, or weights too, are shared out unit by unit."""
-    return training.zero >= 2 and (training.shards > 1 or training.expert_replicas > 1)
+    is_shared = training.shards > 1 or training.expert_replicas > 1
+    return training.zero >= 2 and is_shared and not training.keeps_weights
 
 
 def sharded_rows(training: Training, units: list[Unit]) -> ShardedRows:

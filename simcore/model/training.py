@@ -179,6 +179,13 @@ class Training(Struct, frozen=True):
         return tuple(map(sum, self.layers_by_stage))
 
     @property
+    def keeps_weights(self) -> bool:
+        """Whether each stage of a pipeline gathers its weights once a step, before their first forward, and
+        reduces its gradients once, behind the last backward: ZeRO 3 of PyTorch's stages without resharding.
+        """
+        return self.zero == 3 and self.pp > 1 and not self.reshard and self.placement != "both-ways"
+
+    @property
     def stage_chunks(self) -> range:
         """The chunks of a stage, those of the other stage whose layers it has included."""
         return range(2 if self.placement == "both-ways" else self.chunks)
@@ -549,13 +556,11 @@ def _with_sharding(
             "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "
             "looped-bfs) would fit"
         )
-    size = _shard_size(training, parameters)
-    if zero == 3:
-        return replace(
-            training, prefetch=int(choice("prefetch")), reshard=choice("reshard_after_forward") == "on",
-            shard_size=size,
-        )  # fmt: skip
-    return replace(training, shard_size=size)
+    training = replace(training, shard_size=_shard_size(training, parameters))
+    if zero < 3:
+        return training
+    training = replace(training, prefetch=int(choice("prefetch")))
+    return replace(training, reshard=choice("reshard_after_forward") == "on")
 
 
 def _shard_size(training: Training, parameters: ModelParameters) -> int:

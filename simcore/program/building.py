@@ -470,7 +470,7 @@ def _pipelined_plan(
         overlapped=parameters.overlap_fwd_bwd,
         megatron=parameters.stage_layout == "megatron",
         overlap_grad_reduce=parameters.overlap_grad_reduce,
-        overlap_param_gather=parameters.overlap_param_gather,
+        overlap_param_gather=parameters.overlap_param_gather or workload.gathers_in_forward,
     )
     return plan, actions, [*diagnostics, *(read_order.diagnostics if read_order is not None else ())]
 

@@ -273,7 +273,7 @@ class Bounds:
     def _build_edges(self, shapes: _RankShapes, setup: Setup, training: Training) -> list[_Edge]:
         """Returns the end of each stage's step, without what overlaps."""
         parameters = setup.parameters
-        overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather or training.keeps_weights
         sends = shapes.aligned and not overlaps and training.placement != "both-ways"
         rows = MegatronRows(Costs(find_gpu(training.gpu), training))
         edge_by_parameters: dict[object, _Edge] = {}

@@ -295,6 +295,8 @@ class Workload(Struct, frozen=True):
     """The cells in which ranks of an expert group differ; the columns have those of the fullest rank."""
     host_link: float = 0.0
     """The bandwidth of the link to the host's memory (group `offload`), GB/s."""
+    gathers_in_forward: bool = False
+    """Whether the weights that the prologue gathers are gathered during forward, whatever the parameters."""
     rescaled: str = ""
     """From which degrees to which the rows were rescaled; "" where they were not."""
     left_out: str = ""

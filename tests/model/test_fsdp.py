@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import published_fsdp
+from simcore.analysis.model_figures import find_model_rows
 from simcore.diagnostics import UsageError
 from simcore.model.costs import Op, Row, RowOps, nanoseconds
 from simcore.model.maker import ModelMaker
@@ -432,3 +433,25 @@ def test_zero_1_inside_a_node_shares_states_in_groups_and_adds_gradients_up_over
         run(SMALL, **layout, **overlaps, shard_size=4).step_time_ns
         < run(SMALL, **layout, shard_size=4).step_time_ns
     )
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1", "zb-v", "gpipe"])
+def test_a_stage_that_keeps_its_weights_gathers_and_reduces_once_a_step(schedule: str) -> None:
+    """Of 8 micro-batches each: with resharding all of them gather twice and reduce, on every stage."""
+    layout: dict[str, Any] = {
+        "world": 8, "pp": 2, "gpu": "h100", "global_batch": 32, "zero": "3", "schedule": schedule,
+        "engine_preset": "torchtitan", "virtual_stages": 2 if schedule == "interleaved" else None,
+        "dim": ("switch:8:10:0",), "algorithm": ("0=ring",),
+    }  # fmt: skip
+    busy = {}
+    for reshard in ("off", "on"):
+        simulation = run(SMALL, **layout, reshard_after_forward=reshard)
+        training = find_model_rows(simulation).training
+        lanes = SimulatedRun(simulation).lanes
+        for stage in (0, 1):
+            sent_ns = sum(lanes.content(stage, "dp").shares.between(0, simulation.step_time_ns).values())
+            # Bytes of a parameter that leave a rank of a ring of four, at 10 GB/s.
+            busy[reshard, stage] = sent_ns * 10 / (3 / 4) / sum(stage_parameters(training, stage))
+    # Weights in 2 bytes and gradients in 4, once.
+    assert [busy["off", stage] for stage in (0, 1)] == pytest.approx([6, 6], rel=1e-2)
+    assert all(busy["on", stage] > 6 * 8 for stage in (0, 1))

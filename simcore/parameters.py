@@ -174,6 +174,8 @@ class Parameters(Struct, frozen=True):
     """Kinds of rows that backward runs forward again."""
     offload: float | None = None
     """The bandwidth of the link on which activations go to the host's memory, GB/s."""
+    offload_layers: int | None = None
+    """How many layers of a virtual stage are offloaded."""
     zero: str | None = None
     """What replicas share out, ZeRO 0 to 3."""
     prefetch: str | None = None
@@ -752,6 +754,15 @@ FLAGS: tuple[Flag, ...] = (
         "GBPS",
         "activations wait for their backward in the host's memory; the link there has so many GB/s, and "
         "copies out and back take turns on it",
+        of=_MODEL,
+    ),
+    Flag(
+        "offload_layers",
+        "model",
+        "count",
+        "layers",
+        "N",
+        "with --offload, the first N layers of each virtual stage (default: all but its last)",
         of=_MODEL,
     ),
     Flag(

@@ -67,6 +67,7 @@ class RunKeywords(TypedDict, total=False):
     recompute_layers: str | int | PathLike[str] | None
     recompute_rows: str | int | PathLike[str] | None
     offload: float | None
+    offload_layers: int | None
     zero: str | int | bool | None
     prefetch: str | int | bool | None
     reshard_after_forward: str | int | bool | None
@@ -157,6 +158,7 @@ class SweepKeywords(TypedDict, total=False):
     recompute_layers: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     recompute_rows: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     offload: float | Iterable[float | None] | None
+    offload_layers: int | Iterable[int | None] | None
     zero: str | int | bool | Iterable[str | int | bool | None] | None
     prefetch: str | int | bool | Iterable[str | int | bool | None] | None
     reshard_after_forward: str | int | bool | Iterable[str | int | bool | None] | None

@@ -120,7 +120,7 @@ class ModelMaker:
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
-                "pipeline_layout": "none", "engine_preset": "megatron",
+                "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none",
             }  # fmt: skip
         training = model_rows.training
@@ -292,7 +292,8 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "reshard_after_forward": ("on" if training.reshard else "off") if sharded else "none",
         "shard_size": training.shards if training.zero else "none",
         "bucket_size": training.bucket_size or "none",
-        "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "pipeline_layout": "none",
+        "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
+        "pipeline_layout": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
     }  # fmt: skip
 

@@ -265,9 +265,8 @@ class MegatronRows:
                     key = (chunk, kinds, layer == here[-1])
                     is_new = key not in rows_by_key
                     if is_new:
-                        before = kinds[-2] if len(kinds) > 1 else None
                         rows_by_key[key] = self._append_rows(
-                            self._with_copies(layers[moe], moe, before, key[2])
+                            self._with_copies(layers[moe], kinds, layer == here[-1])
                         )
                         self._note_recomputed(rows_by_key[key], training.recomputes(len(kinds) - 1))
                         self._note_waits(rows_by_key[key])
@@ -296,9 +295,7 @@ class MegatronRows:
         key = (chunk, kinds, *sizes)
         if key not in rows_by_key:
             rows = [
-                self._with_copies(
-                    layers[moe], moe, kinds[index - 1] if index else None, index == len(kinds) - 1
-                )
+                self._with_copies(layers[moe], kinds[: index + 1], index == len(kinds) - 1)
                 for index, moe in enumerate(kinds)
             ]
             if training.position(stage, chunk) == 0:
@@ -323,25 +320,26 @@ class MegatronRows:
                 self._waits[where] = (*self._waits.get(where, ()), *(row_indices[other] for other in others))
         return rows_by_key[key]
 
-    def _with_copies(self, rows: list[Row], moe: bool, before: bool | None, last: bool) -> list[Row]:
+    def _with_copies(self, rows: list[Row], kinds: tuple[bool, ...], last: bool) -> list[Row]:
         """Returns with `--offload` a layer's rows, and the copies of its activations behind its forward.
 
-        Before its backward those of the layer `before` it (its kind, None without one) begin to be copied
-        back. Those of the last layer of a chunk stay: its forward ends when the copies to the host have
-        ended.
+        kinds: of the layers of the chunk up to this one, whether each has experts. Before its backward the
+        activations of the layer before it begin to be copied back. Those of the last layer of a chunk stay:
+        its forward ends when the copies to the host have ended.
         """
-        if not self.training.offload:
+        training, index = self.training, len(kinds) - 1
+        if not training.offload:
             return rows
         with_copies = [*rows]
         if last:
             with_copies.append(Row("activations_left", NOTHING))
-        else:
-            size = layer_activations(self.training, moe)
+        elif training.offloads(index):
+            size = layer_activations(training, kinds[index])
             with_copies.append(
                 Row("activations_out", NOTHING, CellCollective("OFFLOAD", "offload", size, True))
             )
-        if before is not None:
-            size = layer_activations(self.training, before)
+        if index and training.offloads(index - 1):
+            size = layer_activations(training, kinds[index - 1])
             with_copies.append(
                 Row("activations_back", NOTHING, None, CellCollective("FETCH", "offload", size, True))
             )
@@ -364,11 +362,12 @@ class MegatronRows:
         def wait(phase: Phase, row: int, other: int) -> None:
             self._waits[phase, row] = (*self._waits.get((phase, row), ()), other)
 
-        if last_index > 1:
+        copied = [rows["activations_out"] for rows in rows_by_name if "activations_out" in rows]
+        if last_index > 1 and "activations_out" in rows_by_name[-3]:
             wait("fwd", self._computing_rows(layers[-1])[0], rows_by_name[-3]["activations_out"])
-        if last_index and "activations_left" in here:
-            wait("fwd", here["activations_left"], rows_by_name[-2]["activations_out"])
-        if last_index:
+        if copied and "activations_left" in here:
+            wait("fwd", here["activations_left"], copied[-1])
+        if "activations_back" in here:
             wait("ig", self._computing_rows(layers[-2])[-1], here["activations_back"])
 
     def _note_recomputed(self, rows: tuple[int, ...], is_whole: bool) -> None:

@@ -259,7 +259,11 @@ def _offload_buffers(training: Training, stage: int) -> int:
     most = [0]
     for chunk in training.stage_chunks:
         layers = training.layers_of(stage, chunk)[:-1]
-        sizes = [layer_activations(training, training.model.is_moe(layer)) for layer in layers]
+        sizes = [
+            layer_activations(training, training.model.is_moe(layer))
+            for index, layer in enumerate(layers)
+            if training.offloads(index)
+        ]
         most.append(sum(sorted(sizes)[-2:]))
     return max(most)
 
@@ -332,19 +336,17 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     """
     activations = []
     for chunk in training.stage_chunks:
-        if training.offload:
-            # The last layer is not offloaded.
-            last = training.model.is_moe(training.layers_of(stage, chunk)[-1])
-            size = layer_activations(training, last, expert=expert)
-        else:
-            kinds = Counter(
-                (training.model.is_moe(layer), training.recomputes(index))
-                for index, layer in enumerate(training.layers_of(stage, chunk))
-            )
-            size = sum(
-                count * layer_activations(training, moe, _recompute_of(training, is_whole), expert)
-                for (moe, is_whole), count in kinds.items()
-            )
+        layers = training.layers_of(stage, chunk)
+        # The last layer of a chunk is never offloaded.
+        kinds = Counter(
+            (training.model.is_moe(layer), training.recomputes(index))
+            for index, layer in enumerate(layers)
+            if not training.offloads(index) or layer == layers[-1]
+        )
+        size = sum(
+            count * layer_activations(training, moe, _recompute_of(training, is_whole), expert)
+            for (moe, is_whole), count in kinds.items()
+        )
         size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard

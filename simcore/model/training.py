@@ -103,6 +103,8 @@ class Training(Struct, frozen=True):
     """Kinds of rows that run again, of `ROW_KINDS`; attention's core is also that of selective."""
     offload: float = 0.0
     """The bandwidth of the link to the host's memory, GB/s; 0 where activations are not offloaded."""
+    offload_layers: int = 0
+    """How many layers of a virtual stage are offloaded, the first ones; 0 for all but its last one."""
     overlaps_gradients: bool = False
     """Whether gradients are reduced during backward."""
     overlaps_weights: bool = False
@@ -219,6 +221,10 @@ class Training(Struct, frozen=True):
             return False
         return index % period >= period - count if period else not count or index < count
 
+    def offloads(self, index: int) -> bool:
+        """Returns whether a layer of such an index in a virtual stage is offloaded, if it is not the last."""
+        return bool(self.offload) and (not self.offload_layers or index < self.offload_layers)
+
     @property
     def recomputes_predictions(self) -> bool:
         """Whether layers that predict further tokens run forward again as a whole."""
@@ -334,6 +340,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
     training = replace(training, recompute_layers=_recomputed_layers(training, parameters))
     training = replace(training, offload=_offload(training, parameters))
+    training = replace(training, offload_layers=_offloaded_layers(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
 
@@ -412,6 +419,23 @@ def _offload(training: Training, parameters: ModelParameters) -> float:
             f"until its backward; fewer stages than {training.pp}, or fewer virtual stages, would fit"
         )
     return rate
+
+
+def _offloaded_layers(training: Training, parameters: ModelParameters) -> int:
+    """Returns how many layers are offloaded, 0 for all but the last. Raises `UsageError` where there are not
+    as many.
+    """
+    count, most = parameters.offload_layers, max(training.position_layers) - 1
+    if count is None:
+        return 0
+    if parameters.offload is None:
+        raise UsageError(f"--offload-layers {count}: nothing is offloaded; with --offload it would fit")
+    if count > most:
+        raise UsageError(
+            f"--offload-layers {count}: a virtual stage has {most + 1} layers, and its last one stays; at "
+            f"most {most} would fit"
+        )
+    return count
 
 
 def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozenset[str]:

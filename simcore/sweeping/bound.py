@@ -425,6 +425,7 @@ class Bounds:
             global_batch=training.microbatch_size * replicas, overlap_grad_reduce=False,
             overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
             reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
+            offload_layers=None,
             # Not every layer runs again, or all do.
             recompute="none" if parameters.recompute_layers else parameters.recompute, recompute_layers=None,
         )  # fmt: skip

@@ -74,7 +74,7 @@ class PeakMemory:
             training.reshard,
             training.engine,
         )
-        others = (placement, *_activation_key(training), training.offload)
+        others = (placement, *_activation_key(training), training.offload, training.offload_layers)
         return max(
             self._bytes(training, stage, chunk_changes, static, others) for stage, chunk_changes in fullest
         )
@@ -108,7 +108,7 @@ class PeakMemory:
             return 0
         key = (
             training.tp, training.cp, training.dp, training.ep, training.stage_layers, training.shard_size,
-            training.prefetch, training.reshard, training.offload,
+            training.prefetch, training.reshard, training.offload, training.offload_layers,
             *_activation_key(training),
         )  # fmt: skip
         least = self._least_bytes.get(key)

@@ -183,6 +183,7 @@ class ModelParameters(Struct, frozen=True):
     recompute_layers: str | None = None
     recompute_rows: str | None = None
     offload: float | None = None
+    offload_layers: int | None = None
     zero: str | None = None
     prefetch: str | None = None
     reshard_after_forward: str | None = None

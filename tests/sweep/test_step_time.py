@@ -80,6 +80,7 @@ _OF_MODELS = st.fixed_dictionaries(
         "overlap_param_gather": _either(False, False, True),
         "overlap_tp": _either(False, False, True),
         "offload": _either(None, None, None, 20.0),
+        "offload_layers": _either(*[None] * 5, 1),
         "recompute_rows": _either(None, None, None, "mlp_act"),
         "rank_order": _either("tp-ep-dp-pp", "tp-ep-dp-pp", "tp-pp-dp"),
         "compute_scale": _either(1.0, 1.0, 0.37),

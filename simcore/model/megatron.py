@@ -478,13 +478,13 @@ class MegatronRows:
             heads = model.heads // training.tp
             kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
             inputs = heads * model.query_dim + kv_heads * (model.query_dim + model.value_dim)
-            sent, returned = (
+            scatter, gather = (
                 CellCollective("ALLTOALL", "cp", 2 * training.tokens * elements)
                 for elements in (inputs, heads * model.value_dim)
             )
             return (
-                Row("attention_exchange", NOTHING, sent, sent),
-                Row("attention_exchange_again", NOTHING, returned, returned),
+                Row("attention_exchange", NOTHING, scatter, scatter),
+                Row("attention_exchange_again", NOTHING, gather, gather),
             )
         if model.mla:
             elements = model.heads // training.tp * (model.query_dim + model.value_dim)

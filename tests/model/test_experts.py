@@ -215,6 +215,7 @@ def test_all_layers_have_the_same_loads() -> None:
     assert len(cells) == 3  # forward, input gradient, weight gradient, of two layers and two micro-batches
 
 
+@pytest.mark.slow
 def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.CaptureFixture[str]) -> None:
     words = (
         "--model mixtral-8x7b --gpu h100 --world 8 --ep 4 --global-batch 16 --expert-imbalance lognormal:0.5"
@@ -243,6 +244,7 @@ def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.Captur
     assert busiest["ranks"].startswith(str(imbalance["hot_rank"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "rules"),
     [
@@ -275,6 +277,7 @@ def test_without_uneven_experts_nothing_is_said_of_them(capsys: pytest.CaptureFi
     assert not any(one.rule == "uneven-experts" for one in find_sentences(SimulatedRun(even)))
 
 
+@pytest.mark.slow
 def test_what_would_help_is_among_the_changes(capsys: pytest.CaptureFixture[str]) -> None:
     words = (
         "--model mixtral-8x7b --gpu h100 --world 16 --ep 4 --pp 2 --global-batch 32 --zero 1 --recompute full"

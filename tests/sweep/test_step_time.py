@@ -250,6 +250,7 @@ _OF_FILES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.sampled_from(sorted(_FILES)), _OF_FILES)
 def test_of_files(name: str, given: dict[str, Any]) -> None:

@@ -114,6 +114,7 @@ MODELS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "setup"), MODELS)
 def test_lanes_of_models_show_their_shares(model: str, setup: dict[str, object]) -> None:
     check_run(wl.load(model).run(**setup)._run, Random(1))

@@ -745,7 +745,7 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "KIND,...",
         "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
-        "parts and experts), norm",
+        "parts and experts), moe_act (of experts alone), norm",
         of=_MODEL,
     ),
     Flag(

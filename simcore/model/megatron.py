@@ -449,13 +449,11 @@ class MegatronRows:
                 Row(norm, select_ops(row.ops, ("norm",))),
                 row._replace(ops=select_ops(row.ops, ("norm",), False)),
             ]
-        if "mlp_act" not in kinds:
-            return rows
         row = rows.pop()
-        if row.name in ("mlp_column", "moe_shared_column"):
+        if "mlp_act" in kinds and row.name in ("mlp_column", "moe_shared_column"):
             act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
             return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]
-        if row.name == "moe_experts":
+        if not kinds.isdisjoint(("mlp_act", "moe_act")) and row.name == "moe_experts":
             # Tokens are sent after the last of these in forward, their gradients after the first in backward.
             parts = []
             for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):

@@ -28,7 +28,9 @@ _WHY = {
 }
 DEFAULT_GPU = "h100"
 # Kinds of rows for `--recompute-rows`.
-ROW_KINDS = ("attention", "mlp_act", "norm")
+ROW_KINDS = ("attention", "mlp_act", "moe_act", "norm")
+# Megatron-LM's words for them.
+_ROW_ALIASES = {"core_attn": "attention", "layernorm": "norm"}
 # Schedules whose backwards include weight gradients.
 _FULL_BACKWARD_SCHEDULES = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
 _FSDP_FIELDS = ("prefetch", "reshard_after_forward")
@@ -453,13 +455,17 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
         names = {"mlp_act", "norm"} if ENGINES[training.engine].selective_by_op else {"attention"}
     if text is None:
         return frozenset(names)
-    words = [word.strip() for word in text.split(",")]
+    words = [_ROW_ALIASES.get(word.strip(), word.strip()) for word in text.split(",")]
     for word in words:
         if word not in ROW_KINDS:
             raise UsageError(
                 f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
                 f"words of {', '.join(ROW_KINDS)}{did_you_mean(word, ROW_KINDS)}"
             )
+    if "moe_act" in words and training.model.moe is None:
+        raise UsageError(
+            f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would fit"
+        )
     if training.recompute == "full":
         raise UsageError(
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "

@@ -464,7 +464,8 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
             )
     if "moe_act" in words and training.model.moe is None:
         raise UsageError(
-            f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would fit"
+            f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would "
+            "fit"
         )
     if training.recompute == "full":
         raise UsageError(

@@ -138,7 +138,7 @@ def test_what_an_activation_gives_is_not_held() -> None:
     ("given", "words"),
     [
         ({"recompute_rows": "mlp_akt"}, "norm; did you mean mlp_act?"),
-        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, norm"),
+        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, moe_act, norm"),
         ({"recompute_rows": "norm", "recompute": "full"}, "--recompute none or selective would fit"),
     ],
 )

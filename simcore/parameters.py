@@ -192,6 +192,8 @@ class Parameters(Struct, frozen=True):
     """The most tokens of an expert, as a factor on the mean load."""
     expert_placement: str | None = None
     """On which ranks the experts are."""
+    dispatch_precision: str | None = None
+    """The type in which tokens are sent to experts."""
     grad_dtype: str | None = None
     """The type of gradients."""
     precision: str | None = None
@@ -743,7 +745,7 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "KIND,...",
         "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
-        "parts and experts), norm",
+        "parts and experts), moe_act (of experts alone), norm",
         of=_MODEL,
     ),
     Flag(
@@ -843,6 +845,17 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "where experts lie: in their order, or so that ranks get even loads (default given)",
         ("given", "balanced"),
+        of=_MODEL,
+    ),
+    Flag(
+        "dispatch_precision",
+        "model",
+        "word",
+        "",
+        "WORD",
+        "the type in which tokens are sent to experts, and gradients back to them; fp8 has a scale for 128 "
+        "numbers (default bf16)",
+        ("bf16", "fp8"),
         of=_MODEL,
     ),
     Flag(

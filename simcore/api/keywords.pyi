@@ -76,6 +76,7 @@ class RunKeywords(TypedDict, total=False):
     expert_imbalance: str | int | PathLike[str] | None
     expert_capacity: float | None
     expert_placement: str | int | bool | None
+    dispatch_precision: str | int | bool | None
     grad_dtype: str | int | bool | None
     precision: str | int | bool | None
     engine_preset: str | int | bool | None
@@ -167,6 +168,7 @@ class SweepKeywords(TypedDict, total=False):
     expert_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     expert_capacity: float | Iterable[float | None] | None
     expert_placement: str | int | bool | Iterable[str | int | bool | None] | None
+    dispatch_precision: str | int | bool | Iterable[str | int | bool | None] | None
     grad_dtype: str | int | bool | Iterable[str | int | bool | None] | None
     precision: str | int | bool | Iterable[str | int | bool | None] | None
     engine_preset: str | int | bool | Iterable[str | int | bool | None] | None

@@ -28,6 +28,8 @@ from simcore.workload.model import PHASES, GroupKind, Phase, SplitCell, StageRow
 
 # SMs that NCCL takes from compute: one for each of its channels between servers.
 _NCCL_SMS = 16
+# A number in FP8, with its share of a scale of 4 bytes for each 128 (DeepSeek-V3, arXiv 2412.19437, 3.3).
+_FP8_BYTES = 1 + 4 / 128
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
 # With `--recompute-rows`: row -> the separate row whose output it takes.
@@ -447,13 +449,11 @@ class MegatronRows:
                 Row(norm, select_ops(row.ops, ("norm",))),
                 row._replace(ops=select_ops(row.ops, ("norm",), False)),
             ]
-        if "mlp_act" not in kinds:
-            return rows
         row = rows.pop()
-        if row.name in ("mlp_column", "moe_shared_column"):
+        if "mlp_act" in kinds and row.name in ("mlp_column", "moe_shared_column"):
             act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
             return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]
-        if row.name == "moe_experts":
+        if not kinds.isdisjoint(("mlp_act", "moe_act")) and row.name == "moe_experts":
             # Tokens are sent after the last of these in forward, their gradients after the first in backward.
             parts = []
             for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):
@@ -502,28 +502,42 @@ class MegatronRows:
             Row("attention_exchange_again", NOTHING, None, CellCollective("ALLGATHER", "cp", 2 * size, True)),
         )
 
+    def _send_tokens(self, number_bytes: float) -> CellCollective:
+        """Returns the all-to-all of tokens between the ranks of an expert group, a number of them in so many
+        bytes.
+        """
+        training, moe, loads = self.training, self.training.model.moe, self.training.loads
+        assert moe is not None
+        if loads is None:
+            size = self._act * moe.experts_per_token // training.tp
+            return CellCollective("ALLTOALL", "ep", round(size * number_bytes / 2))
+        each = round(number_bytes * training.model.hidden)
+        ports = tuple(each * tokens for tokens in loads.port_tokens)
+        return CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+
     def _moe(self) -> list[Row]:
         costs, training = self.costs, self.training
         moe = training.model.moe
         assert moe is not None
-        all_to_all, loads = None, training.loads
+        dispatch: CellCollective | None = None
+        combine: CellCollective | None = None
+        loads = training.loads
         experts = costs.experts()
         by_rank: tuple[OpCells, ...] = ()
         if loads is not None:
             by_rank = tuple(map(costs.experts, loads.tokens))
             experts = by_rank[loads.hot]
         if training.ep > 1:
-            all_to_all = CellCollective("ALLTOALL", "ep", self._act * moe.experts_per_token // training.tp)
-            if loads is not None:
-                each = 2 * training.model.hidden
-                ports = tuple(each * tokens for tokens in loads.port_tokens)
-                all_to_all = CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+            dispatch, combine = (
+                self._send_tokens(_FP8_BYTES if training.fp8_dispatch else 2),
+                self._send_tokens(2),
+            )
         combined = concat_ops(costs.permute(), costs.residual())
         rows = [
-            Row("moe_router", concat_ops(costs.norm(), costs.router()), all_to_all),
+            Row("moe_router", concat_ops(costs.norm(), costs.router()), dispatch),
             # In backward the gradients of the experts' inputs are sent back to the ranks of the tokens.
-            Row("moe_experts", experts, all_to_all, all_to_all, by_rank=by_rank),
-            Row("moe_combine", combined, None, all_to_all),
+            Row("moe_experts", experts, combine, combine, by_rank=by_rank),
+            Row("moe_combine", combined, None, dispatch),
         ]
         if moe.shared_experts:
             ffn = moe.ffn * moe.shared_experts // training.tp

@@ -59,21 +59,22 @@ def layer_activations(
         if loads is not None:
             routed = loads.of_rank[loads.hot if expert is None else expert]
         size += 2 * routed * model.hidden + _operand_bytes(training, routed * model.hidden)
-        size += _mlp(training, model.moe.ffn, routed)
+        size += _mlp(training, model.moe.ffn, routed, ("mlp_act", "moe_act"))
         if model.moe.shared_experts:
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
         return size
     return size + _mlp(training, model.ffn, tokens) // tp
 
 
-def _mlp(training: Training, ffn: int, tokens: int) -> int:
+def _mlp(training: Training, ffn: int, tokens: int, kinds: Sequence[str] = ("mlp_act",)) -> int:
     """Returns the bytes of both outputs of a gated first linear (one if it is not gated) and the input of the
     second.
 
-    The input of the second is not kept where the activation runs again.
+    kinds: of rows; where any of them runs again, the input of the second is not kept.
     """
     size = tokens * ffn * (4 if training.model.gated else 2)
-    return size if "mlp_act" in training.recompute_rows else size + _operand_bytes(training, tokens * ffn)
+    is_kept = training.recompute_rows.isdisjoint(kinds)
+    return size + _operand_bytes(training, tokens * ffn) if is_kept else size
 
 
 # Bits of a number of the input that a linear keeps for its weight gradient, with the scales of a block:
@@ -427,7 +428,7 @@ def _recomputed_bytes(training: Training, moe: bool, expert: int | None) -> int:
         sizes.append(attention_scores(training))
     if "norm" in training.recompute_rows:
         sizes.append(2 * training.tokens * model.hidden // training.shard)
-    if "mlp_act" in training.recompute_rows:
+    if "mlp_act" in training.recompute_rows or (moe and "moe_act" in training.recompute_rows):
         tokens, ffn = training.tokens, model.ffn // training.tp
         if moe and model.moe:
             loads, ffn = training.loads, model.moe.ffn

@@ -28,7 +28,9 @@ _WHY = {
 }
 DEFAULT_GPU = "h100"
 # Kinds of rows for `--recompute-rows`.
-ROW_KINDS = ("attention", "mlp_act", "norm")
+ROW_KINDS = ("attention", "mlp_act", "moe_act", "norm")
+# Megatron-LM's words for them.
+_ROW_ALIASES = {"core_attn": "attention", "layernorm": "norm"}
 # Schedules whose backwards include weight gradients.
 _FULL_BACKWARD_SCHEDULES = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
 _FSDP_FIELDS = ("prefetch", "reshard_after_forward")
@@ -99,6 +101,8 @@ class Training(Struct, frozen=True):
     """Whether tensor-parallel collectives overlap with products."""
     loads: ExpertLoads | None = None
     """The loads of the experts; None where all get the same."""
+    fp8_dispatch: bool = False
+    """Whether tokens are sent to experts in FP8, and their gradients in backward; they come back in BF16."""
     recompute_rows: frozenset[str] = frozenset()
     """Kinds of rows that run again, of `ROW_KINDS`; attention's core is also that of selective."""
     offload: float = 0.0
@@ -341,7 +345,9 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, recompute_layers=_recomputed_layers(training, parameters))
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, offload_layers=_offloaded_layers(training, parameters))
-    training = replace(training, loads=_loads(training, parameters))
+    training = replace(
+        training, loads=_loads(training, parameters), fp8_dispatch=_fp8_dispatch(training, parameters)
+    )
     return replace(training, diagnostics=tuple(diagnostics))
 
 
@@ -449,13 +455,18 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
         names = {"mlp_act", "norm"} if ENGINES[training.engine].selective_by_op else {"attention"}
     if text is None:
         return frozenset(names)
-    words = [word.strip() for word in text.split(",")]
+    words = [_ROW_ALIASES.get(word.strip(), word.strip()) for word in text.split(",")]
     for word in words:
         if word not in ROW_KINDS:
             raise UsageError(
                 f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
                 f"words of {', '.join(ROW_KINDS)}{did_you_mean(word, ROW_KINDS)}"
             )
+    if "moe_act" in words and training.model.moe is None:
+        raise UsageError(
+            f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would "
+            "fit"
+        )
     if training.recompute == "full":
         raise UsageError(
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
@@ -487,6 +498,22 @@ def _recomputed_layers(training: Training, parameters: ModelParameters) -> tuple
     if not slash and int(count) > most:
         raise UsageError(f"{words}: a virtual stage has {most} layers; at most {most} would fit")
     return int(count), int(period or 0)
+
+
+def _fp8_dispatch(training: Training, parameters: ModelParameters) -> bool:
+    """Returns whether tokens are sent in FP8. Raises `UsageError` where none are sent."""
+    precision, choices = parameters.dispatch_precision, flag_of("dispatch_precision").choices
+    if precision is None:
+        return False
+    if precision not in choices:
+        raise UsageError(
+            f"--dispatch-precision {printable(precision, 40)}: one of {', '.join(choices)} is expected"
+        )
+    if training.ep == 1:
+        raise UsageError(
+            "--dispatch-precision is of what is sent to experts: found ep 1; --ep 2 or more would fit"
+        )
+    return precision == "fp8"
 
 
 def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:

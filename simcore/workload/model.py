@@ -192,6 +192,7 @@ class ModelParameters(Struct, frozen=True):
     expert_imbalance: str | None = None
     expert_capacity: float | None = None
     expert_placement: str | None = None
+    dispatch_precision: str | None = None
     seed: int = 0
     grad_dtype: str | None = None
     precision: str | None = None

@@ -392,3 +392,29 @@ def test_an_export_says_where_simai_has_other_expert_groups(capsys: pytest.Captu
     said([line], "along dp, not tp", "1 rank there", "4 here", "tp 4 apart")
     assert main(exported) == 0
     assert "not-in-file" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loads", [{}, {"expert_imbalance": "lognormal:0.8"}])
+def test_tokens_are_sent_in_fp8_and_come_back_in_bf16(loads: dict[str, Any]) -> None:
+    """A number and its part of a scale are 1 + 4 / 128 bytes, in place of 2."""
+    layout: dict[str, Any] = {"world": 4, "ep": 4, "global_batch": 4, "gpu": "h100", **loads}
+
+    def sent(**more: Any) -> dict[tuple[str, str], int]:
+        workload = run(MODEL, **layout, **more).workload
+        return {
+            (name, phase): cells.bytes[row]
+            for phase in ("fwd", "ig")
+            for cells in [workload.cells(phase)]  # type: ignore[arg-type]
+            for row, name in enumerate(workload.name)
+            if cells.group[row] == "ep"
+        }
+
+    plain, narrow = sent(), sent(dispatch_precision="fp8")
+    assert sent(dispatch_precision="bf16") == plain
+    share = (1 + 4 / 128) / 2
+    expected = {("moe_router", "fwd"): share, ("moe_combine", "ig"): share}
+    assert plain.keys() == narrow.keys() == {*expected, ("moe_experts", "fwd"), ("moe_experts", "ig")}
+    for where, size in plain.items():
+        assert narrow[where] == pytest.approx(size * expected.get(where, 1), rel=1e-6)
+    with pytest.raises(UsageError, match="found ep 1; --ep 2 or more would fit"):
+        run(MODEL, world=4, gpu="h100", dispatch_precision="fp8")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import make_model_figures
@@ -23,6 +23,7 @@ from tests.model.test_megatron import EXPERTS, SMALL, run
 NAMES = {
     "attention": {"attention_core"},
     "mlp_act": {"mlp_act", "moe_act", "moe_shared_act"},
+    "moe_act": {"moe_act"},
     "norm": {"attention_norm", "mlp_norm", "moe_norm"},
 }
 
@@ -52,6 +53,15 @@ def test_an_activation_runs_again_before_the_row_that_takes_it() -> None:
     assert {end[op] - start[op] for op in places} == {end[forward] - start[forward]}
 
 
+def test_megatrons_words_mean_the_same_rows() -> None:
+    for words, own in (("core_attn,layernorm", "attention,norm"), ("layernorm,moe_act", "norm,moe_act")):
+        runs = [run(EXPERTS, gpu="h100", recompute_rows=one) for one in (words, own)]
+        assert runs[0].timeline.times == runs[1].timeline.times
+        assert make_model_figures(runs[0]) == make_model_figures(runs[1])
+    with pytest.raises(UsageError, match="moe_act: small has no experts; mlp_act would fit"):
+        run(SMALL, gpu="h100", recompute_rows="moe_act")
+
+
 def test_attention_is_what_selective_runs_again() -> None:
     for flash in ("on", "off"):
         rows, selective = (
@@ -71,6 +81,9 @@ def test_attention_is_what_selective_runs_again() -> None:
 def test_rows_run_again_once_and_hold_less(
     kinds: set[str], model: Any, flash: str, parallel: str, pp: int, zero: str, uneven: bool
 ) -> None:
+    # Of a model without experts there is nothing to run again.
+    kinds = kinds if model.moe else kinds - {"moe_act"}
+    assume(kinds)
     given: dict[str, Any] = {
         "world": 4 * pp, "tp": 2, "pp": pp, "global_batch": 4, "gpu": "h100", "flash": flash,
         "sequence_parallel": parallel, "zero": zero if pp == 1 else "0",
@@ -125,7 +138,7 @@ def test_what_an_activation_gives_is_not_held() -> None:
     ("given", "words"),
     [
         ({"recompute_rows": "mlp_akt"}, "norm; did you mean mlp_act?"),
-        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, norm"),
+        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, moe_act, norm"),
         ({"recompute_rows": "norm", "recompute": "full"}, "--recompute none or selective would fit"),
     ],
 )

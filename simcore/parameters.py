@@ -186,6 +186,8 @@ class Parameters(Struct, frozen=True):
     """Ranks that share out weights; the others hold copies."""
     bucket_size: int | None = None
     """The least number of parameters that are sent at once."""
+    etp: int | None = None
+    """The expert tensor-parallel degree."""
     expert_imbalance: str | None = None
     """How unevenly tokens go to experts."""
     expert_capacity: float | None = None
@@ -816,6 +818,15 @@ FLAGS: tuple[Flag, ...] = (
         "N",
         "with --overlap-grad-reduce or --overlap-param-gather, the least number of parameters sent at once "
         "(default: those of a row)",
+        of=_MODEL,
+    ),
+    Flag(
+        "etp",
+        "model",
+        "count",
+        "ranks",
+        "N",
+        "expert tensor parallelism: ranks of tp that divide each expert, 1 or all of them (default 1)",
         of=_MODEL,
     ),
     Flag(

@@ -73,6 +73,7 @@ class RunKeywords(TypedDict, total=False):
     reshard_after_forward: str | int | bool | None
     shard_size: int | None
     bucket_size: int | None
+    etp: int | None
     expert_imbalance: str | int | PathLike[str] | None
     expert_capacity: float | None
     expert_placement: str | int | bool | None
@@ -165,6 +166,7 @@ class SweepKeywords(TypedDict, total=False):
     reshard_after_forward: str | int | bool | Iterable[str | int | bool | None] | None
     shard_size: int | Iterable[int | None] | None
     bucket_size: int | Iterable[int | None] | None
+    etp: int | Iterable[int | None] | None
     expert_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     expert_capacity: float | Iterable[float | None] | None
     expert_placement: str | int | bool | Iterable[str | int | bool | None] | None

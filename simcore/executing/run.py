@@ -114,8 +114,8 @@ def _find_too_long(setup: Execution) -> Exception:
         longest = max(range(len(micros)), key=micros.__getitem__, default=0)
         if micros and micros[longest] >= _TOO_LONG // 1000:
             message = (
-                f"rank {rank}, node {node.id[longest]}: found a duration of {micros[longest]} us, expected less "
-                "than 2^63 ns (292 years)"
+                f"rank {rank}, node {node.id[longest]}: found a duration of {micros[longest]} us, expected "
+                "less than 2^63 ns (292 years)"
             )
             return InputError(Diagnostic("error", "too-long", message, setup.opened.files[rank].path))
     return UsageError("the step would take 2^63 ns (292 years) or more: too long for its times")

@@ -433,16 +433,17 @@ class Costs:
         assert moe is not None
         if not loads:
             here = moe.experts // self.training.ep
-            loads = (max(1, self.routed_tokens // here),) * here
+            loads = (max(1, self.training.expert_tokens // here),) * here
+        ffn = moe.ffn // self.training.etp
         rows, width = sum(loads), 2 if model.gated else 1
         # No kernel of activations includes biases of experts: with biases operators run one at a time.
         biased = model.bias == "all"
         activation = EAGER.gated if biased and model.gated else self._activation
         return concat_ops(
-            self.grouped_linear("up", loads, width * moe.ffn, model.hidden),
-            *([self._bias("up", rows * width * moe.ffn)] if biased else []),
-            self._passes_ops("activation", rows * moe.ffn, activation),
-            self.grouped_linear("down", loads, model.hidden, moe.ffn),
+            self.grouped_linear("up", loads, width * ffn, model.hidden),
+            *([self._bias("up", rows * width * ffn)] if biased else []),
+            self._passes_ops("activation", rows * ffn, activation),
+            self.grouped_linear("down", loads, model.hidden, ffn),
             *([self._bias("down", rows * model.hidden)] if biased else []),
         )
 

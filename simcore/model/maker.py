@@ -121,7 +121,7 @@ class ModelMaker:
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
                 "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
-                "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none",
+                "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
             }  # fmt: skip
         training = model_rows.training
         on_off = {True: "on", False: "off"}
@@ -295,7 +295,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
         "pipeline_layout": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
-        "dispatch_precision": "none",
+        "dispatch_precision": "none", "etp": 1,
     }  # fmt: skip
 
 

@@ -84,7 +84,7 @@ class MegatronRows:
             pp_comm=self._act // scattered if training.pp > 1 else 0,
             cp=training.cp,
             shard=training.shard_size,
-            whole_experts=True,
+            whole_experts=training.etp == 1,
         )
         return Workload(
             path=path,
@@ -533,17 +533,40 @@ class MegatronRows:
                 self._send_tokens(2),
             )
         combined = concat_ops(costs.permute(), costs.residual())
+        routed = concat_ops(costs.norm(), costs.router())
+        if training.etp > 1:
+            # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
+            whole = self._act * moe.experts_per_token
+            gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
+            rows = [
+                Row("moe_router", routed),
+                Row("moe_dispatch", NOTHING, dispatch, combine),
+                Row("moe_gather", NOTHING, gather, scatter),
+                Row("moe_experts", experts),
+                Row("moe_scatter", NOTHING, scatter, gather),
+                Row("moe_return", NOTHING, combine, dispatch),
+                Row("moe_combine", combined),
+            ]
+            return [*rows, *self._shared_experts()]
         rows = [
-            Row("moe_router", concat_ops(costs.norm(), costs.router()), dispatch),
+            Row("moe_router", routed, dispatch),
             # In backward the gradients of the experts' inputs are sent back to the ranks of the tokens.
             Row("moe_experts", experts, combine, combine, by_rank=by_rank),
             Row("moe_combine", combined, None, dispatch),
         ]
-        if moe.shared_experts:
-            ffn = moe.ffn * moe.shared_experts // training.tp
-            rows.append(self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)))
-            rows.append(self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)))
-        return rows
+        return [*rows, *self._shared_experts()]
+
+    def _shared_experts(self) -> list[Row]:
+        """Returns the rows of the experts that every token takes."""
+        costs, training = self.costs, self.training
+        moe = training.model.moe
+        if moe is None or not moe.shared_experts:
+            return []
+        ffn = moe.ffn * moe.shared_experts // training.tp
+        return [
+            self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)),
+            self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)),
+        ]
 
     def _at_least_host(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of a layer, filled up to the time that the host needs to start its kernels."""

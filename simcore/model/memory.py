@@ -58,7 +58,7 @@ def layer_activations(
         routed, loads = training.routed_tokens, training.loads
         if loads is not None:
             routed = loads.of_rank[loads.hot if expert is None else expert]
-        size += 2 * routed * model.hidden + _operand_bytes(training, routed * model.hidden)
+        size += 2 * routed * model.hidden + _operand_bytes(training, routed * training.etp * model.hidden)
         size += _mlp(training, model.moe.ffn, routed, ("mlp_act", "moe_act"))
         if model.moe.shared_experts:
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp

@@ -253,7 +253,8 @@ def layer_parameters(training: Training, moe: bool) -> StageParameters:
     expert = sum(model.mlp(model.moe.ffn))
     shared = expert * model.moe.shared_experts // tp
     router = model.moe.experts * model.hidden
-    return StageParameters(dense + shared + router, expert * (model.moe.experts // training.ep))
+    here = model.moe.experts // training.ep
+    return StageParameters(dense + shared + router, expert * here // training.etp)
 
 
 def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:

@@ -101,6 +101,8 @@ class Training(Struct, frozen=True):
     """Whether tensor-parallel collectives overlap with products."""
     loads: ExpertLoads | None = None
     """The loads of the experts; None where all get the same."""
+    etp: int = 1
+    """Ranks of a tp group that divide each expert among them: 1, or all."""
     fp8_dispatch: bool = False
     """Whether tokens are sent to experts in FP8, and their gradients in backward; they come back in BF16."""
     recompute_rows: frozenset[str] = frozenset()
@@ -153,13 +155,18 @@ class Training(Struct, frozen=True):
 
     @property
     def expert_replicas(self) -> int:
-        """Ranks that have the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
-        return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
+        """Ranks that have the same part of the same experts."""
+        return max(1, self.dp * self.cp * self.tp // (self.ep * self.etp)) if self.ep else 1
 
     @property
     def routed_tokens(self) -> int:
         """Tokens that a rank sends to experts in a micro-batch, each counted once for each expert."""
         return self.tokens * (self.model.moe.experts_per_token if self.model.moe else 0) // self.tp
+
+    @property
+    def expert_tokens(self) -> int:
+        """Tokens that the experts of a rank run in a micro-batch, as many on each rank."""
+        return self.routed_tokens * self.etp
 
     @property
     def shards(self) -> int:
@@ -345,6 +352,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, recompute_layers=_recomputed_layers(training, parameters))
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, offload_layers=_offloaded_layers(training, parameters))
+    training = replace(training, etp=_expert_tensor_degree(training, parameters))
     training = replace(
         training, loads=_loads(training, parameters), fp8_dispatch=_fp8_dispatch(training, parameters)
     )
@@ -498,6 +506,29 @@ def _recomputed_layers(training: Training, parameters: ModelParameters) -> tuple
     if not slash and int(count) > most:
         raise UsageError(f"{words}: a virtual stage has {most} layers; at most {most} would fit")
     return int(count), int(period or 0)
+
+
+def _expert_tensor_degree(training: Training, parameters: ModelParameters) -> int:
+    """Returns how many ranks of tp divide an expert. Raises `UsageError` where they cannot."""
+    etp, tp, moe = parameters.etp, training.tp, training.model.moe
+    if etp is None or etp == 1:
+        return 1
+    if moe is None:
+        raise UsageError(f"--etp {etp}: {printable(training.model.name, 40)} has no experts; 1 would fit")
+    if etp != tp:
+        fit = f"1 or tp {tp}" if tp > 1 else "1"
+        raise UsageError(f"--etp {etp}: ranks of tp {tp} hold whole experts or divide each; {fit} would fit")
+    if moe.ffn % etp:
+        raise UsageError(f"--etp {etp} does not divide the ffn {moe.ffn} of an expert; 1 would fit")
+    data = training.dp * training.cp
+    if data % training.ep:
+        raise UsageError(
+            f"--etp {etp}: ep {training.ep} does not divide dp x cp {data}: "
+            f"{_nearest_words(_common_divisors(moe.experts, data), training.ep)} would fit"
+        )
+    if parameters.expert_imbalance is not None:
+        raise UsageError("--etp with --expert-imbalance: one of the two would fit")
+    return etp
 
 
 def _fp8_dispatch(training: Training, parameters: ModelParameters) -> bool:

@@ -64,7 +64,7 @@ class PeakMemory:
             _drop_oldest(self._fullest)
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
-            training.position_layers, training.shard_size,
+            training.position_layers, training.shard_size, training.etp,
         )  # fmt: skip
         static = (
             placement,
@@ -141,7 +141,7 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     """Returns the parameters that decide activations, besides the placement of layers."""
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
-        training.recompute, training.recompute_layers, training.recompute_rows, training.loads,
+        training.recompute, training.recompute_layers, training.recompute_rows, training.loads, training.etp,
         training.precision, training.engine, training.compiled, training.overlap_tp,
         training.cp_comm_type, training.zero, training.grad_bytes,
     )  # fmt: skip

@@ -189,6 +189,7 @@ class ModelParameters(Struct, frozen=True):
     reshard_after_forward: str | None = None
     shard_size: int | None = None
     bucket_size: int | None = None
+    etp: int | None = None
     expert_imbalance: str | None = None
     expert_capacity: float | None = None
     expert_placement: str | None = None

@@ -74,6 +74,7 @@ _OF_MODELS = st.fixed_dictionaries(
         "reshard_after_forward": _either(None, None, "off"),
         "shard_size": _either(None, None, 2),
         "ep": _either(1, 1, 2),
+        "etp": _either(None, None, 2),
         "cp_comm_type": _either("p2p", "all-gather", "a2a"),
         "steps": _either(1, 1, 1, 2),
         "overlap_grad_reduce": _either(False, False, True),

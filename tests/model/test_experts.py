@@ -422,8 +422,8 @@ def test_tokens_are_sent_in_fp8_and_come_back_in_bf16(loads: dict[str, Any]) -> 
 
 
 def test_ranks_of_tp_divide_each_expert() -> None:
-    """As much compute and as many parameters on each rank as with whole experts over twice the ranks; between,
-    tokens are gathered over tp and their sums scattered.
+    """As much compute and as many parameters on each rank as with whole experts over twice the ranks; before
+    and behind, tokens are gathered over tp and their sums scattered.
     """
     layout: dict[str, Any] = {
         "world": 8, "tp": 2, "sequence_parallel": "on", "global_batch": 4, "gpu": "h100"

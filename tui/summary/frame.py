@@ -6,6 +6,7 @@ import re
 
 from simcore.trace.figures import each_words
 from simcore.trace.run import Run
+from simcore.units import plural
 from tui.change_words import BOTH_HOLD
 from tui.frame import Glyphs, Line, cells, rule
 from tui.panels import BOTH_LISTS, WHAT_IF, box, fixes_in_front, join_panels, meaning_rows
@@ -137,13 +138,15 @@ def _words_title(model: SummaryModel, omission_text: str, width: int) -> str:
 
 
 def _title_with_count(title: str, table: SidePanel, rows: int) -> str:
-    """Returns `Who waits for whom, 3 of 28` where a panel of `rows` lines, its heading among them, lacks some
-    rows.
+    """Returns `Who waits for whom, 3 of 28`, or `Ranks, 25 rows more`, where a panel of `rows` lines lacks
+    some rows.
     """
-    count, visible_count = table.size[0], max(rows - 1, 1)
-    if visible_count >= count or not isinstance(table, RankTable):
+    count, visible_count = table.size[0], table.visible_count(rows)
+    if visible_count >= count:
         return title
-    return f"{title.removesuffix(', in all')}, {visible_count} of {count}"
+    if isinstance(table, RankTable):
+        return f"{title.removesuffix(', in all')}, {visible_count} of {count}"
+    return f"{title}, {plural(count - visible_count, 'row')} more"
 
 
 class _Sizes:

@@ -41,9 +41,12 @@ class SummaryModel(PanelCursor):
         self.side_panel = choose_side_panel(self.results)
         self.bars = make_bars(self.results)
         self.notes = sort_by_weight(self.results.diagnostics)
+        self.cursors[MAP] = self.side_panel.outlier or (0, 0)
 
     def begin(self) -> None:
         self.side_panel.show(self.results)
+        # Also where no screen has room for it now.
+        self.set_cursor(MAP, *self.cursor(MAP))
         self.bars = make_bars(self.results, self.bars.room)
         self.notes = sort_by_weight(self.results.diagnostics)
 
@@ -92,10 +95,11 @@ class SummaryModel(PanelCursor):
         return compare_memory(self.opened_run, self.results)
 
     def next_side_panel(self) -> None:
-        """Shows the next table next to the bars."""
+        """Shows the next table next to the bars; the cursor goes to the rank that differs most in it."""
         title = self.side_panel.title
         self.side_panel.next()
-        self.set_cursor(MAP, *self.cursor(MAP) if self.side_panel.title == title else (0, 0))
+        stays_at = self.cursor(MAP) if self.side_panel.title == title else (0, 0)
+        self.set_cursor(MAP, *self.side_panel.outlier or stays_at)
 
     def target(self) -> TrackInterval | None:
         """Returns where Enter leads in the timeline; None where it leads elsewhere or nowhere."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "README.md"
 SEED_002 = str(ROOT / "fixtures" / "002_gpt_1024npu.txt")
+TRACE_004 = str(ROOT / "fixtures" / "004_megatron_rank7_trace.txt")
 WLTUI = (sys.executable, "-m", "tui")
 IMPORT_TEXTUAL = (sys.executable, "-c", "import textual.app")
 # Begins the line of each budget that is missed; `bench.py` gathers these.

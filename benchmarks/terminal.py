@@ -19,7 +19,8 @@ import pyte
 from benchmarks.measuring import ROOT, environment
 
 ROWS, COLUMNS = 50, 200
-QUESTION, ANSWER, PICTURE = b"\x1b[?2026$p", b"\x1b[?2026;2$y", b"\x1b[?2026h"
+QUESTION, ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+PICTURE, PICTURE_END = b"\x1b[?2026h", b"\x1b[?2026l"
 # An answer is over when nothing has come for this long.
 QUIET_S = 0.2
 STATE = tempfile.TemporaryDirectory()
@@ -58,8 +59,10 @@ class Terminal:
         self._tail = b""
         self.pictures = 0
 
-    def read(self, first_within: float) -> Answer:
-        """All that comes until it is quiet; nothing unless it begins within so many seconds."""
+    def read(self, first_within: float, until: bytes = b"") -> Answer:
+        """All that comes until it is quiet, or until `until` came; nothing unless it begins within so many
+        seconds.
+        """
         begin = last = time.perf_counter()
         chunks = []
         while select.select([self.master], [], [], QUIET_S if chunks else first_within)[0]:
@@ -72,6 +75,8 @@ class Terminal:
             self.chunks.append((last - self.begun, data))
             os.write(self.master, ANSWER * (self._tail + data).count(QUESTION))
             self._tail = data[1 - len(QUESTION) :]
+            if until and until in data:
+                break
         joined = b"".join(chunks)
         pictures = joined.count(PICTURE)
         self.pictures += pictures
@@ -85,6 +90,19 @@ class Terminal:
                 raise SystemExit(f"no picture within {within:.0f} s")
         while self.read(1.0).sent:
             pass
+
+    def first_picture(self, words: Sequence[str], within: float = 60.0) -> float:
+        """Seconds from the start until a picture with all these words; what comes behind it is not read."""
+        screen = pyte.Screen(COLUMNS, ROWS)
+        stream = pyte.ByteStream(screen)
+        while time.perf_counter() - self.begun < within:
+            chunk_count = len(self.chunks)
+            self.read(within, PICTURE_END)
+            for seconds, data in self.chunks[chunk_count:]:
+                stream.feed(data.replace(QUESTION, b""))
+                if all(one in "\n".join(screen.display) for one in words):
+                    return seconds
+        raise SystemExit(f"no picture with {', '.join(words)} within {within:.0f} s")
 
     def press(self, key: str, within: float = 5.0) -> Answer:
         """The answer to a key."""

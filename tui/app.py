@@ -184,6 +184,7 @@ class WltuiApp(RunsHost):
         # The run as opened stays in memory: without this the garbage collector would traverse it each time,
         # which took 50 ms of a key now and then with a million spans.
         gc.freeze()
+        gc.enable()
         self.current_view.focus()
         self.keeping.begin(self.runs)
         # A look into the cache, which creates nothing: most sessions have no sweep.

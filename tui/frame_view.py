@@ -30,6 +30,8 @@ _ROLES_256 = {
     "better": "bold color(114)", "worse": "bold color(209)", "key": "bold",
     "only-a": "color(111)", "only-b": "color(179)", "moved": "color(246)",
     "only-a-tint": "color(18)", "only-b-tint": "color(58)",
+    "heat 1": "color(61)", "heat 2": "color(67)", "heat 3": "color(73)", "heat 4": "color(108)",
+    "heat 5": "color(143)", "heat 6": "color(179)", "heat 7": "color(173)", "heat 8": "color(167)",
 }  # fmt: skip
 _ROLES_16 = {
     "": "",
@@ -43,6 +45,8 @@ _ROLES_16 = {
     "better": "bold green", "worse": "bold red", "key": "bold",
     "only-a": "bright_blue", "only-b": "bright_yellow", "moved": "white",
     "only-a-tint": "", "only-b-tint": "",
+    # 16 colours have no ramp: the heights alone say it.
+    **dict.fromkeys((f"heat {height}" for height in range(1, 9)), ""),
 }  # fmt: skip
 
 

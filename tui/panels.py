@@ -166,6 +166,7 @@ class PanelCursor:
 
 HELPS_MOST = "What would help most"
 NO_TIME = "nothing takes any time"
+COMING = "still computing"
 # For two ways to fix a file, and last for one: the file does not say which is right.
 _FIX = (" first (ask its author);", " (ask its author),", " first,")
 # Cells of a rule or a frame around its title.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from simcore.cached_methods import cached_method, cached_on
+from simcore.cached_methods import cached_method, cached_on, is_cached
 from simcore.diagnostics import Diagnostic
 from simcore.kernel_names import short_name
 from simcore.trace.account_walk import accounts_of
@@ -414,6 +414,26 @@ class Figures(ABC, Generic[Of]):
         path = self.run.critical_path
         track_id = self.path_source.track_id(path.track[index], path.rank[index])
         return TrackInterval(track_id, path.edge[index], path.edge[index + 1])
+
+
+_DESCRIPTION = "description"
+
+
+def compute_description(run: Run, cancelled: Callable[[], bool]) -> None:
+    """Computes the sentences and the worst findings of a run, which need the critical path, unless they are
+    known. Raises `Cancelled`.
+    """
+
+    def compute() -> None:
+        run.compute_critical_path(cancelled)
+        _ = run.figures.worst_findings, run.figures.words
+
+    cached_on(run, _DESCRIPTION, compute)
+
+
+def is_described(run: Run) -> bool:
+    """Returns whether `compute_description` has been called for a run."""
+    return is_cached(run, _DESCRIPTION)
 
 
 # -- sums over ranks -------------------------------------------------------------------

@@ -198,7 +198,7 @@ def prepare_summary(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, SummaryView)
     view.model.panel = MAP
-    view.model.cursors[MAP] = (1, 2)
+    view.model.set_cursor(MAP, 1, 2)
     view.redraw()
 
 

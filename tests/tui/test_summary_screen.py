@@ -9,7 +9,6 @@ from functools import cache
 
 import pytest
 
-from simcore.analysis.rank_map import MEASURES
 from simcore.diagnostics import Diagnostic, sort_by_weight
 from simcore.parameters import Parameters
 from simcore.runs.simulated import SimulatedRun
@@ -94,17 +93,6 @@ def test_stages_are_joined_where_there_is_no_room_for_each(rows: int, joined: in
     assert [track.stage for row in model.bars.rows for track in row.tracks] == list(range(16))
 
 
-def test_every_measure_has_its_turn_in_the_map() -> None:
-    model = model_of()
-    assert isinstance(model.side_panel, RankMap)
-    seen = []
-    for _ in MEASURES:
-        seen.append(model.side_panel.measure)
-        model.next_side_panel()
-    assert seen == list(MEASURES)
-    assert model.side_panel.measure == seen[0]
-
-
 def test_enter_leads_to_the_place_under_the_cursor() -> None:
     model = model_of()
     step = seed().step_time_ns
@@ -138,8 +126,6 @@ def test_another_run_keeps_the_cursor_as_far_as_it_can() -> None:
         ("bubble", BLOCKS, "33.4", "bubble: ▄ 19.5 to █ 47.3 % of step"),
         ("bubble", ASCII, "33.4", "bubble: 4 19.5 to 8 47.3 % of step"),
         ("idle", BLOCKS, "13.9", "idle: 0.0 to █ 27.8 % of step"),
-        ("computing", BLOCKS, "48.8", "computing: █ 48.8 % of step, all equal"),
-        ("wait", BLOCKS, "0.0", "wait: 0.0 % of step, all equal"),
     ],
 )
 def test_the_map_says_what_its_shades_mean(measure: str, glyphs: Glyphs, mean: str, range_: str) -> None:

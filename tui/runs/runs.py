@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import RunInput
+from simcore.trace.run import compute_description
 from simcore.units import duration
-from tui.background import Background, CancelWatch, RecoveredModels
+from tui.background import Background, CancelWatch, IsCancelled, Progress, RecoveredModels
 from tui.chrome import run_difference
 from tui.frame import cells, text_of
 from tui.host import Host
@@ -67,7 +68,14 @@ class Runs:
         """Returns the what-if table of a run, the best first; None while it is computed."""
         if not run.timed:
             return ()
-        what_ifs: list[WhatIf] | None = self._app.what_ifs.request(run, run.what_if)
+
+        def find(progress: Progress, cancelled: IsCancelled) -> list[WhatIf]:
+            # The words of the picture before what would help.
+            compute_description(run, cancelled)
+            progress(0, 0)
+            return run.what_if(progress, cancelled)
+
+        what_ifs: list[WhatIf] | None = self._app.what_ifs.request(run, find)
         return what_ifs
 
     def known_what_if(self, run: Run) -> Sequence[WhatIf]:

@@ -6,6 +6,7 @@ import re
 
 from simcore.trace.figures import each_words
 from simcore.trace.run import Run
+from simcore.units import plural
 from tui.change_words import BOTH_HOLD
 from tui.frame import Glyphs, Line, cells, rule
 from tui.panels import BOTH_LISTS, WHAT_IF, box, fixes_in_front, join_panels, meaning_rows
@@ -13,13 +14,15 @@ from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
     ALL,
     ALL_IN_SHORT,
+    UNLIMITED,
     assumption_title,
     change_lines,
-    fit_sentences,
     fullest_stage_text,
     needs_and_keys,
     note_lines,
+    note_rows,
     notes_title,
+    sentence_lines,
     step_facts,
     step_lines,
     word_lines,
@@ -31,9 +34,8 @@ _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
 # Cells of the bars with full names and their frame.
 _LEAST_LEFT = 66
 _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
-# The most findings; the rows for changes while they are computed; the most lines of a bar; more rows than any
-# screen has.
-_MAX_FINDINGS, _CHANGES, _HIGHEST, _UNLIMITED = 7, 12, 4, 1000
+# The most findings; the rows for changes while they are computed; the most lines of a bar.
+_MAX_FINDINGS, _CHANGES, _HIGHEST = 7, 12, 4
 # The beginning of the sentence that says what a step is bound by.
 _VERDICT = re.compile(r"\S+-bound\. ")
 # Rows of the table next to the bars that are taken neither by other panels, nor by the words. On a small
@@ -57,6 +59,11 @@ def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress:
     return _Headings(model, width, height).lines(glyphs, progress)
 
 
+def _padded(lines: list[Line], rows: int) -> list[Line]:
+    """Returns lines with blank ones behind them, `rows` in all."""
+    return lines + [[] for _ in range(rows - len(lines))]
+
+
 def _bars(model: SummaryModel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """Returns the bars, of several lines each where there are many rows for few bars."""
     model.fit(rows - 1)
@@ -74,7 +81,7 @@ def _draw_boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, pr
         return box(title, aside, lines, *cells_, glyphs, model.panel == panel)
 
     room = width - size.figure - 2, size.top - 2
-    words, omission_text = fit_sentences(model.results.figures.words, *room)
+    words, omission_text = sentence_lines(model, *room)
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2, model.more_memory())
     top = join_panels(
         box(_step_title(model.results), "", step, size.figure, size.top, glyphs),
@@ -82,8 +89,7 @@ def _draw_boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, pr
             width - size.figure, size.top, glyphs),
     )  # fmt: skip
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
-    bars += [[] for _ in range(size.middle - 3 - len(bars))]
-    bars.append(model.bars.legend(left - 2, glyphs))
+    bars = [*_padded(bars, size.middle - 3), model.bars.legend(left - 2, glyphs)]
     bars_box = framed(STAGES, model.bars.title, "% of step", bars, (left, size.middle))
     finding_lines = worst_lines(model, right - 2, size.worst - 2, model.panel == WORST)
     right_boxes = framed(
@@ -137,13 +143,15 @@ def _words_title(model: SummaryModel, omission_text: str, width: int) -> str:
 
 
 def _title_with_count(title: str, table: SidePanel, rows: int) -> str:
-    """Returns `Who waits for whom, 3 of 28` where a panel of `rows` lines, its heading among them, lacks some
-    rows.
+    """Returns `Who waits for whom, 3 of 28`, or `Ranks, 25 rows more`, where a panel of `rows` lines lacks
+    some rows.
     """
-    count, visible_count = table.size[0], max(rows - 1, 1)
-    if visible_count >= count or not isinstance(table, RankTable):
+    count, visible_count = table.size[0], table.visible_count(rows)
+    if visible_count >= count:
         return title
-    return f"{title.removesuffix(', in all')}, {visible_count} of {count}"
+    if isinstance(table, RankTable):
+        return f"{title.removesuffix(', in all')}, {visible_count} of {count}"
+    return f"{title}, {plural(count - visible_count, 'row')} more"
 
 
 class _Sizes:
@@ -159,19 +167,19 @@ class _Sizes:
         self.figure = max(40, width // 3)
         # The panels on the right are truncated before the bars are.
         self.left = width * (_ADVICE_PERCENT if width >= _SPELLED else 56) // 100
-        findings = model.results.figures.worst_findings[:_MAX_FINDINGS]
+        findings, finding_cells = model.findings_to_fit
+        knobs = model.knobs_to_fit
         if width >= _SPELLED and model.results.shape.rank_map is not None:
             # Bars read as well with fewer cells: the names of findings do not.
-            needed = max((len(finding.words) for finding in findings), default=0) + 12
-            self.left = max(min(self.left, width - needed), min(self.left, _LEAST_LEFT))
+            self.left = max(min(self.left, width - finding_cells - 12), min(self.left, _LEAST_LEFT))
         self.right = width - self.left
-        self.worst = len(findings) + 2
+        self.worst = min(findings, _MAX_FINDINGS) + 2
         # One row more where there are many, for the memory that the fullest stage needs.
         step_rows = len(step_facts(model.results, self.figure - 2)) + 5
         step_rows += bool(model.results.model.memory_unknown)
         self.top = _TOP + (height >= _MANY and step_rows > _TOP)
-        self.bottom = _BOTTOM + fixes_in_front(model.knobs or ())
-        sentence_lines = word_lines(model.results.figures.words, width - self.figure - 2, _UNLIMITED)
+        self.bottom = _BOTTOM + fixes_in_front(knobs or ())
+        all_lines = word_lines(model.words_to_fit, width - self.figure - 2, UNLIMITED)
         # Heading, legend and frame around the bars.
         bars = model.bars.most_rows + _AROUND_BARS
         # One can scroll a long table next to them; truncated advice and words are not seen.
@@ -181,17 +189,17 @@ class _Sizes:
             least += min(model.side_panel.size[0], _LEAST_ROWS) + 4
         spare = height - self.top - self.bottom
         # The sentence that decides may be the second one: both come before bars that can be merged.
-        first_lines = word_lines(model.results.figures.words[:2], width - self.figure - 2, _UNLIMITED)
+        first_lines = word_lines(model.words_to_fit[:2], width - self.figure - 2, UNLIMITED)
         more_rows = max(min(len(first_lines) + 2 - self.top, spare - max(min(bars, _JOINED_BARS), least)), 0)
         self.top, spare = self.top + more_rows, spare - more_rows
-        self.top += max(min(len(sentence_lines) + 2 - self.top, spare - max(bars, least)), 0)
+        self.top += max(min(len(all_lines) + 2 - self.top, spare - max(bars, least)), 0)
         spare = height - self.top - self.bottom - max(bars, side_rows)
-        changes = _CHANGES if model.knobs is None else len(model.knobs)
+        changes = _CHANGES if knobs is None else len(knobs)
         # The heading between the lists, what a change does, and the frame.
         advice = width * _ADVICE_PERCENT // 100
-        notes = note_lines(model.notes, 0, width - advice - 2, _UNLIMITED, False)
-        changes += 1 + max(meaning_rows(model.knobs, advice - 4), 1)
-        needed = max(changes, len(notes)) + 2
+        notes = note_rows(model, width - advice - 2)
+        changes += 1 + max(meaning_rows(knobs, advice - 4), 1)
+        needed = max(changes, notes) + 2
         self.bottom += max(min(needed - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
         # Stages that share rows leave some blank: 16 stages in 13 rows take 8 of them.
@@ -280,31 +288,28 @@ class _Headings:
         self.model, self.width, self.height = model, width, height
         has_map = model.panel == MAP and not model.side_panel.is_empty
         model.set_panels((MAP if has_map else STAGES, WORST, WHAT_IF))
-        self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + fixes_in_front(model.knobs or ()), 1
+        findings, _ = model.findings_to_fit
+        knobs, words = model.knobs_to_fit, model.words_to_fit
+        self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + fixes_in_front(knobs or ()), 1
         most_bars, self.bars = self._rows_of_bars()
         self.memory = _Memory(model, width)
         word_room = height - _RULES - self.worst - self.changes - self.notes - self.bars
         least, word_room = self._rows_of_words(word_room)
-        first_lines = word_lines(model.results.figures.words, width, least)
+        first_lines = word_lines(words, width, least)
         self.spare = max(word_room - len(first_lines), 0)
-        self.worst += self._take_rows(
-            min(height // 5, len(model.results.figures.worst_findings)) - self.worst
-        )
+        self.worst += self._take_rows(min(height // 5, findings) - self.worst)
         if model.panel != MAP:
             # Rows that stages or ranks in groups leave blank go to the words.
             model.fit(min(most_bars, self.bars + self.spare) - 1)
             most_bars = min(most_bars, len(model.bars.rows) + 1)
         self.bars += self._take_rows(most_bars - self.bars)
-        self.sentence_lines, self.omission_text = fit_sentences(
-            model.results.figures.words, width, len(first_lines) + self.spare
-        )
-        self.spare -= len(self.sentence_lines) - len(first_lines)
+        all_lines = word_lines(words, width, len(first_lines) + self.spare)
+        self.spare -= len(all_lines) - len(first_lines)
+        self.sentence_lines, self.omission_text = sentence_lines(model, width, len(all_lines))
         if self.spare and self.memory.remaining_forms:
             self.sentence_lines.append(self.memory.sentence_row())
             self.spare -= 1
-        self.changes += self._take_rows(
-            (_CHANGES if model.knobs is None else len(model.knobs)) - self.changes
-        )
+        self.changes += self._take_rows((_CHANGES if knobs is None else len(knobs)) - self.changes)
         self.notes += self._take_rows(len(model.notes) - self.notes)
         if self.spare and model.results.model.memory_unknown:
             self.sentence_lines.append(
@@ -336,13 +341,13 @@ class _Headings:
         """Returns the rows of the words that come before findings and bars, and the rows available for words.
         room: the available rows; the second finding may give up one.
         """
-        words, width = self.model.results.figures.words, self.width
+        words, width = self.model.words_to_fit, self.width
         # The sentence that decides may be the second one.
         first = len(word_lines(words[:2], width, max(room, 1)))
         if (
             len(words) > 1
             and _VERDICT.match(words[1])
-            and first == len(word_lines(words[:1], width, _UNLIMITED))
+            and first == len(word_lines(words[:1], width, UNLIMITED))
         ):
             # The first sentence is about the file: what the step is bound by comes before a second finding.
             further = len(word_lines(words[:2], width, room + 1))
@@ -359,14 +364,17 @@ class _Headings:
         model, width = self.model, self.width
         worst = worst_lines(model, width, self.worst, model.panel == WORST)
         changes = change_lines(model, width, self.changes, progress)
+        if model.is_long:
+            # What comes later moves nothing.
+            worst, changes = _padded(worst, self.worst), _padded(changes, self.changes)
         # Notes say more with the free rows than a taller bar.
         spare = self.spare + self.worst - len(worst) + self.changes - len(changes)
-        room = self.notes + (0 if model.panel == MAP else spare)
+        room = self.notes + (0 if model.panel == MAP or model.is_long else spare)
         notes = note_lines(model.notes, 0, width, room, False)
         title, body = self._bars_and_title(self.bars + spare + self.notes - len(notes), glyphs)
         # The words have no heading of their own: the first heading below with room says that there are more.
         more_words = f"; in words {self.omission_text}" if self.omission_text else ""
-        count = len(model.results.figures.worst_findings)
+        count = len(model.findings)
         findings_title = (
             f"Worst on a rank, % of step{f' ({len(worst)} of {count})' if len(worst) < count else ''}"
         )
@@ -438,7 +446,7 @@ class _Headings:
             each = each_words(model.results.shape, " mb")
             body = _bars(model, width, rows, glyphs)[:rows]
             title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
-        return title, body + [[] for _ in range(rows - len(body))]
+        return title, _padded(body, rows)
 
 
 def _draw_plan(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:

@@ -16,7 +16,7 @@ from simcore.units import change_percent, duration, keep_units_unbroken, signed_
 from tui.change_words import UNKNOWN, name_and_share
 from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, describe_weights, weight_word
-from tui.panels import MATTERS, WHAT_IF, lists_and_meaning
+from tui.panels import COMING, MATTERS, WHAT_IF, lists_and_meaning
 from tui.summary.model import SummaryModel
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from simcore.trace.run import Run
 
 
+# More lines than any screen has.
+UNLIMITED = 1000
 _DIGITS = {
     "0": ("█▀█", "█ █", "▀▀▀"), "1": ("▄█ ", " █ ", "▀▀▀"), "2": ("▀▀█", "█▀▀", "▀▀▀"),
     "3": ("▀▀█", "▀▀█", "▀▀▀"), "4": ("█ █", "▀▀█", "  ▀"), "5": ("█▀▀", "▀▀█", "▀▀▀"),
@@ -181,6 +183,15 @@ def note_lines(
     return lines or [[(" none", "dim")]]
 
 
+def note_rows(model: SummaryModel, width: int) -> int:
+    """Returns the lines that all notes in full need; of a long run, whose notes get more words behind the
+    picture, a line each.
+    """
+    if model.is_long:
+        return len(model.notes)
+    return len(note_lines(model.notes, 0, width, UNLIMITED, False))
+
+
 # An effect on an assumption of this share of the step or more stands in the title where it has no row.
 _DECIDES = 0.05
 
@@ -315,6 +326,14 @@ def _fitting_sentences(sentences: Sequence[str], width: int, rows: int) -> list[
 
 def _wrap_sentence(sentence: str, width: int) -> list[str]:
     return textwrap.wrap(keep_units_unbroken(sentence), max(width - 2, 20), break_on_hyphens=False)
+
+
+def sentence_lines(model: SummaryModel, width: int, rows: int) -> tuple[list[Line], str]:
+    """Returns the lines of the sentences as `fit_sentences` does; of a long run exactly `rows`."""
+    lines, omission_text = fit_sentences(model.words, width, rows)
+    if not model.is_described:
+        lines = [[(f" {COMING}", "dim")]]
+    return lines + [[] for _ in range(rows - len(lines)) if model.is_long], omission_text
 
 
 def fit_sentences(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:

@@ -6,6 +6,7 @@ Its figures are complete at any width: names are shortened, then columns dropped
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, cast
 
 from simcore.analysis.rank_map import MEASURES
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from simcore.trace.contexts import MapRow
     from simcore.trace.run import Run
 
-_MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # The cells that a name keeps before columns of figures are added, and the most operations of a rank.
 _NAME, _OPS = 13, 3
 _UNCHANGED = "as measured"
 # One rank alone waits for nobody.
 _FEWEST_RANKS = 2
+# The lines of a map around its rows: the stages, and below them the legend and what is at the cursor.
+_AROUND_MAP = 3
 
 
 class SidePanel(Protocol):
@@ -63,8 +65,19 @@ class SidePanel(Protocol):
         """Shows another run of the same kind."""
         ...
 
+    @property
+    def outlier(self) -> tuple[int, int] | None:
+        """The row and column of the rank that differs most from its peers; None where no rank has peers that
+        differ.
+        """
+        ...
+
     def next(self) -> None:
         """Does what `i` does."""
+        ...
+
+    def visible_count(self, rows: int) -> int:
+        """Returns how many of its rows `lines` shows in this many lines."""
         ...
 
     def lines(
@@ -88,18 +101,33 @@ def choose_side_panel(run: Run) -> SidePanel:
 
 
 class RankMap:
-    """A measure of every rank: a line for equal ranks, a column a stage. `measure` is one of MEASURES."""
+    """A measure of every rank: a line for equal ranks, those that differ most from their peers first, and a
+    column a stage. `measure` is one of MEASURES.
+    """
 
     moves = "hjkl"
     next_label = "other measure"
     sideways_text = "left and right move in the map of ranks: Tab leads there"
 
-    def __init__(self, run: Run, measure: str = "bubble") -> None:
+    def __init__(self, run: Run, measure: str = "") -> None:
+        """Makes the map. measure: "" for the one in which a rank differs most from its peers, or the first
+        where none does.
+        """
         self.measure = measure
         self.show(run)
 
     def show(self, run: Run) -> None:
-        self._run, self._rows = run, run.shape.rank_map or ()
+        self._run = run
+        rows, stages = run.shape.rank_map or (), run.shape.pp or 1
+        all_measures = [_MeasuredRows(run, name, rows, stages) for name in MEASURES]
+        self._measures = {one.name: one for one in all_measures if one.least_ns < one.most_ns}
+        if self.measure not in self._measures:
+            # Of a slow rank its own time comes before the bubble that it takes up.
+            by_outlier = sorted(self._measures.values(), key=lambda one: one.name != "computing")
+            most = max(by_outlier, key=lambda one: one.deviation_ns, default=all_measures[0])
+            has_outlier = not self.measure and most.outlier is not None
+            self.measure = most.name if has_outlier else next(iter(self._measures), all_measures[0].name)
+        self._shown_rows = self._measures.get(self.measure, all_measures[0])
 
     @property
     def title(self) -> str:
@@ -107,7 +135,7 @@ class RankMap:
 
     @property
     def aside(self) -> str:
-        return f"{self.measure}, i other"
+        return f"{self.measure}, i other" if len(self._measures) > 1 else self.measure
 
     @property
     def heading(self) -> str:
@@ -115,80 +143,112 @@ class RankMap:
 
     @property
     def is_empty(self) -> bool:
-        return self.size == (1, 1)
+        return not self._measures
 
     @property
     def size(self) -> tuple[int, int]:
-        return len(self._rows), self._run.shape.pp or 1
+        return len(self._shown_rows.rows), self._run.shape.pp or 1
+
+    @property
+    def outlier(self) -> tuple[int, int] | None:
+        return self._shown_rows.outlier
 
     def next(self) -> None:
-        """Shows another measure."""
-        names = list(MEASURES)
+        """Shows another measure; those that are equal for all ranks are passed over."""
+        names = list(self._measures) or [self.measure]
         self.measure = names[(names.index(self.measure) + 1) % len(names)]
+        self._shown_rows = self._measures.get(self.measure, self._shown_rows)
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval:
         row, column = at
-        return TrackInterval(self._rows[row].classes[column], 0, self._run.step_time_ns)
+        return TrackInterval(self._shown_rows.rows[row].classes[column], 0, self._run.step_time_ns)
+
+    def visible_count(self, rows: int) -> int:
+        return min(max(rows - _AROUND_MAP, 1), len(self._shown_rows.rows))
 
     def lines(
         self, width: int, rows: int, cursor: tuple[int, int], glyphs: Glyphs, focused: bool
     ) -> list[Line]:
-        rank_map = self._rows
+        measured = self._shown_rows
+        rank_map = measured.rows
         stages = self._run.shape.pp or 1
         left = min(max(8, *(len(_row_text(row)) + 2 for row in rank_map[:50])), max(width - stages - 1, 8))
         gap = 2 if left + 2 * stages + 1 <= width else 1
         stage_count = min((width - left) // gap, stages)
-        at_row, at_column = cursor
+        at_row, at_column = cursor if focused else (measured.outlier or (0, 0))
         first_column = min(max(at_column - stage_count + 1, 0), max(stages - stage_count, 0))
-        values = [self._ns(row, stage) for row in rank_map for stage in range(stages)]
-        least, most = min(values, default=0), max(values, default=0)
-        role = _MAP_ROLE.get(self.measure, "")
         head = fitted([(" stages", "")], left)[0][0] + _ruler(first_column, stage_count, gap, width - left)
         lines: list[Line] = [[(head, "dim")]]
-        for index in rows_around(at_row, len(rank_map), max(rows - 3, 1)):
+        for index in rows_around(at_row, len(rank_map), self.visible_count(rows)):
             row = rank_map[index]
             line: Line = [(fitted([(f" {_row_text(row)}", "")], left)[0][0], "")]
             for stage in range(first_column, first_column + stage_count):
-                glyph = _shade(self._ns(row, stage), most, glyphs)
+                glyph, role = _shade(measured.ns(row, stage), measured.most_ns, glyphs)
                 is_at_cursor = focused and (index, stage) == cursor
                 line += [(glyph, f"{role} reversed" if is_at_cursor else role), (" " * (gap - 1), "")]
             lines.append(line)
         lines += [[] for _ in range(rows - 2 - len(lines))]
-        return [*lines, *self._legend(cursor, least, most, width, glyphs, focused)]
+        return [*lines, *self._legend(cursor, width, glyphs, focused)]
 
-    def _ns(self, row: MapRow, stage: int) -> int:
-        """Returns the measure of a cell of the map, ns."""
-        return MEASURES[self.measure](self._run.accounts[row.classes[stage]])
-
-    def _legend(
-        self, cursor: tuple[int, int], least: int, most: int, width: int, glyphs: Glyphs, focused: bool
-    ) -> list[Line]:
+    def _legend(self, cursor: tuple[int, int], width: int, glyphs: Glyphs, focused: bool) -> list[Line]:
         """Returns what the heights mean; over it the cell under the cursor, or the mean of all ranks."""
-        results = self._run
-        step = results.step_time_ns
-        ends = [
-            f"{shade} {percent(ns, step)}"
-            if (shade := _shade(ns, most, glyphs)) != " "
-            else percent(ns, step)
-            for ns in (least, most)
-        ]
-        legend = f" {self.measure}: {' to '.join(ends)} % of step"
-        if least == most:
-            legend = f" {self.measure}: {ends[0]} % of step, all equal"
+        run, measured = self._run, self._shown_rows
+        step = run.step_time_ns
+        legend: Line = [(f" {self.measure}: ", "dim")]
+        for ns, ending in ((measured.least_ns, " to "), (measured.most_ns, " % of step")):
+            glyph, role = _shade(ns, measured.most_ns, glyphs)
+            legend += [(f"{glyph} ".lstrip(), role), (f"{percent(ns, step)}{ending}", "dim")]
         row, stage = cursor
-        rows = self._rows
-        if not focused or row >= len(rows):
-            mean = mean_of_ranks(results, map(MEASURES[self.measure], results.accounts))
-            return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
-        ns = self._ns(rows[row], stage)
-        share = 100 * ns / step if step else 0.0
-        words = f" stage {stage}, {_row_text(rows[row])}: {duration(ns)}, {share:.1f} %"
-        return [[(words[:width], "accent")], [(legend, "dim")]]
+        if not focused:
+            mean = mean_of_ranks(run, map(MEASURES[self.measure], run.accounts))
+            return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], legend]
+        map_row = measured.rows[row]
+        ns = measured.ns(map_row, stage)
+        position = f"stage {stage}, {_row_text(map_row)}"
+        if map_row.pairs == 1:
+            track = next(track for track in run.tracks if track.track_id == map_row.classes[stage])
+            position = f"rank {track.first_rank}, {position}"
+        return [[(f" {position}: {duration(ns)}, {percent(ns, step)} %"[:width], "accent")], legend]
 
 
-def _shade(ns: int, most: int, glyphs: Glyphs) -> str:
-    """Returns how high a cell of the map is: blank for nothing, full for the largest."""
-    return glyphs.heat[-(-ns * (len(glyphs.heat) - 1) // most)] if most else " "
+class _MeasuredRows:
+    """The rows of a map in one measure, in the order in which it shows them.
+
+    `deviation_ns` is by how much a rank differs most from the median rank of its stage, `outlier` the row and
+    column of that rank, None where none differs. `least_ns` and `most_ns` are the range over all ranks.
+    """
+
+    def __init__(self, run: Run, name: str, rows: Sequence[MapRow], stages: int) -> None:
+        self.name = name
+        self._by_track = [MEASURES[name](accounts) for accounts in run.accounts]
+        medians = [self._median_ns(rows, stage) for stage in range(stages)]
+
+        def deviations(row: MapRow) -> list[int]:
+            return [abs(self.ns(row, stage) - median) for stage, median in enumerate(medians)]
+
+        self.rows = sorted(rows, key=lambda row: -max(deviations(row)))
+        values = [self.ns(row, stage) for row in rows for stage in range(stages)]
+        self.least_ns, self.most_ns = min(values, default=0), max(values, default=0)
+        first = deviations(self.rows[0]) if rows else [0]
+        self.deviation_ns = max(first)
+        self.outlier = (0, first.index(self.deviation_ns)) if self.deviation_ns else None
+
+    def ns(self, row: MapRow, stage: int) -> int:
+        """Returns the measure of a cell of the map, ns."""
+        return self._by_track[row.classes[stage]]
+
+    def _median_ns(self, rows: Sequence[MapRow], stage: int) -> int:
+        """Returns the median over the ranks of a stage, ns."""
+        by_value = sorted((self.ns(row, stage), row.pairs) for row in rows)
+        rank_count = sum(pairs for _, pairs in by_value)
+        below = accumulate(pairs for _, pairs in by_value)
+        return next(ns for (ns, _), count in zip(by_value, below, strict=True) if 2 * count >= rank_count)
+
+
+def _shade(ns: int, most: int, glyphs: Glyphs) -> tuple[str, str]:
+    """Returns how high a cell of the map is, blank for nothing and full for the largest, and its role."""
+    height = -(-ns * (len(glyphs.heat) - 1) // most) if most else 0
+    return glyphs.heat[height], f"heat {height}" if height else ""
 
 
 def _ruler(first: int, stage_count: int, gap: int, width: int) -> str:
@@ -222,6 +282,8 @@ class RankTable:
     """A table with a line a rank, or a wait of one."""
 
     moves = "jk"
+    # Its rows are sorted already.
+    outlier: tuple[int, int] | None = None
 
     def __init__(self, run: Run) -> None:
         self.show(run)
@@ -230,9 +292,16 @@ class RankTable:
         """Shows another run of the same kind."""
         raise NotImplementedError
 
+    @property
+    def size(self) -> tuple[int, int]:
+        raise NotImplementedError
+
     def _texts(self, width: int) -> tuple[str, list[str]]:
         """Returns (the heading, its lines)."""
         raise NotImplementedError
+
+    def visible_count(self, rows: int) -> int:
+        return min(max(rows - 1, 1), self.size[0])
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
         head, texts = self._texts(width)

@@ -10,10 +10,11 @@ from simcore.units import plural
 from tui.frame import Line
 from tui.frame_view import binding
 from tui.panel import Panel, TryPanel
+from tui.panels import COMING
 from tui.panels_view import PanelsView, panel_bindings
-from tui.session import Session
+from tui.session import Run, Session
 from tui.summary.frame import draw
-from tui.summary.model import MAP, NOTES, SummaryModel
+from tui.summary.model import MAP, NOTES, SummaryModel, has_description_behind
 from tui.summary.panels import all_sentence_lines
 
 ALL_EQUAL = "all ranks are equal: the bars have what a map of them would have"
@@ -38,7 +39,9 @@ class SummaryView(PanelsView):
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self.model: SummaryModel = SummaryModel(session.current)
+        self.model: SummaryModel = SummaryModel(
+            session.current, is_described=not has_description_behind(session.current)
+        )
         self.hints = self._hints()
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
@@ -53,8 +56,16 @@ class SummaryView(PanelsView):
             ("i", side_panel.next_label), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
 
+    def show(self, results: Run) -> None:
+        self.model.is_described = not has_description_behind(results)
+        super().show(results)
+
     def frame(self, width: int, height: int) -> list[Line]:
-        recovered = self._app.models_behind.recovered(self.model.results)
+        self.model.is_described = not has_description_behind(self.model.results)
+        recovered = (
+            # What is described behind the picture has the processor for itself.
+            self._app.models_behind.recovered(self.model.results) if self.model.is_described else None
+        )
         opened, current = self.session.opened, self.model.results
         self.model.opened_run = (
             None if current is opened or current.setup.source is not opened.setup.source else opened
@@ -81,7 +92,10 @@ class SummaryView(PanelsView):
 
     def action_words(self) -> None:
         """Shows all sentences about the run, over the screen."""
-        sentences = self.model.results.figures.words
+        sentences = self.model.words
+        if not self.model.is_described:
+            self._app.say(COMING)
+            return
         if not sentences:
             self._app.say("nothing is said of this run")
             return

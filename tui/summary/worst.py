@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tui.frame import Line, cells, rows_around
-from tui.panels import NO_TIME
+from tui.panels import COMING, NO_TIME
 from tui.summary.model import WORST, SummaryModel
 
 # Findings that are dropped first where there is no room for all: to end last is not a cause, and a busy port
@@ -17,9 +17,11 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
     """Returns the findings worth a look, those around the cursor; without a cursor those that have a cause
     first.
     """
+    if not model.is_described:
+        return [[(f" {COMING}", "dim")]]
     row, _ = model.cursor(WORST)
     lines: list[Line] = []
-    findings = model.results.figures.worst_findings
+    findings = model.findings
     visible = list(rows_around(row, len(findings), rows))
     if not focused and rows < len(findings):
         visible = sorted(

@@ -27,7 +27,7 @@ _ROLES_256 = {
     "kernel": "color(110)", "copy": "color(109)",
     "all": "color(216)", "cp": "color(222)", "wait": "color(203)", "bubble": "color(240)", "idle": "",
     "dim": "color(244)", "bright": "bold", "accent": "bold color(81)", "warn": "bold color(214)",
-    "better": "bold color(114)", "worse": "bold color(209)", "key": "bold",
+    "better": "bold color(114)", "worse": "bold color(209)", "neither": "color(244)", "key": "bold",
     "only-a": "color(111)", "only-b": "color(179)", "moved": "color(246)",
     "only-a-tint": "color(18)", "only-b-tint": "color(58)",
 }  # fmt: skip
@@ -40,7 +40,7 @@ _ROLES_16 = {
     "kernel": "bright_blue", "copy": "bright_cyan",
     "all": "yellow", "cp": "yellow", "wait": "red", "bubble": "bright_black", "idle": "",
     "dim": "bright_black", "bright": "bold", "accent": "bold cyan", "warn": "bold yellow",
-    "better": "bold green", "worse": "bold red", "key": "bold",
+    "better": "bold green", "worse": "bold red", "neither": "bright_black", "key": "bold",
     "only-a": "bright_blue", "only-b": "bright_yellow", "moved": "white",
     "only-a-tint": "", "only-b-tint": "",
 }  # fmt: skip

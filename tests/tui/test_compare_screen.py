@@ -19,7 +19,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, naive_cell, open_seed_as, run, seed, seed_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
-from tui.compare.frame import _short_name, difference_marks, draw
+from tui.compare.frame import _account_lines, _short_name, difference_marks, draw
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, CompareModel
 from tui.compare.source import ComparedLanes
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
@@ -338,6 +338,25 @@ def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:
     if (width, height) == (120, 33):
         # There is room for all of them.
         assert not hidden
+
+
+def account_roles(model: CompareModel) -> dict[str, str]:
+    """The role of each account's change, the step among them."""
+    lines, _ = _account_lines(model, 60, 30, 0)
+    return {line[0][0].split("  ")[0].strip().removesuffix(", s"): line[1][1] for line in lines}
+
+
+def test_accounts_are_better_or_worse_for_the_same_work() -> None:
+    """Planted: by their times alone, which are twice as long for twice the micro-batches."""
+    slower = account_roles(model_of_four(compute_scale=1.3))
+    assert {slower[name] for name in ("forward", "input grad", "weight grad", "step")} == {"worse"}
+    faster = account_roles(model_of_four(compute_scale=0.7))
+    assert {faster[name] for name in ("forward", "input grad", "weight grad", "step")} == {"better"}
+    eight = run(seed_workload(), pp=4, microbatches=8)
+    twice = account_roles(CompareModel(ComparedLanes(Comparison(four_stages(), eight))))
+    assert twice["step"] == "better"
+    assert {twice[name] for name in ("forward", "input grad", "weight grad")} == {"neither"}
+    assert {*account_roles(model_of_four()).values()} == {"neither"}
 
 
 def test_what_differs_keeps_its_micro_batch_and_has_its_sign() -> None:

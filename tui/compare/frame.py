@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 
 from simcore.comparison import AccountChange
-from simcore.trace.figures import compare_by_work, is_other_work, microbatch_ns
+from simcore.trace.figures import compare_by_work, is_other_work, judge, judge_times, microbatch_ns
 from simcore.trace.lane_spans import COMPUTING, format_clock
 from simcore.units import column_unit, difference, duration, plural, signed_duration, whole_percent
 from tui.change_words import flags_in
@@ -27,7 +27,6 @@ _NOTICE_LINES, _TALL_PANEL = 2, 8
 # The least cells of the names of what differs.
 _LEAST_NAME = 12
 _AND_MORE, _STAGE = re.compile(r"^(rank \d+) and (\d+) more\b"), re.compile(r"^stage (\d+)")
-_GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
 
 def draw_panels(
@@ -80,12 +79,13 @@ def _account_lines(model: CompareModel, width: int, rows: int, reserved_rows: in
         changes = [change for change in changes if change in largest]
     most = max([abs(change.ns) for change in changes] + [1])
     bar = max(width - 49, 0)
+    share = model.compared.same_work_share
     lines: list[Line] = []
     for change in [*changes, AccountChange("step", *steps)]:
         name = f"{change.name}, {unit}" if change.name == "step" else change.name
         figures = f" {name:<17}{change.a_ns / unit_ns:>9.3f}{change.b_ns / unit_ns:>9.3f}"
         diff = f"{change.ns / unit_ns:>+10.3f} " if change.ns else f"{'=':>10} "
-        role = "worse" if change.ns > 0 and change.name not in _GAINS else "better" if change.ns < 0 else ""
+        role = "" if share is None else judge_times(change.a_ns, change.b_ns * share, steps[0])
         length = round(bar * abs(change.ns) / most) if change.name != "step" else 0
         lines.append([(figures, ""), (diff, role), (("+" if change.ns > 0 else "-") * length, role)])
     return lines, hidden
@@ -353,12 +353,7 @@ def _step_line(compared: ComparedLanes, width: int, is_found: bool) -> Line:
     matched_text = (
         _fit_clauses(f"; {compared.matching_text}", width - len(" B - A  " + steps)) if is_found else ""
     )
-    longer_ns = (
-        compared.steps[1] - compared.steps[0] if by_work is None else by_work.same_work_ns - by_work.a_ns
-    )
-    role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
-    if compared.is_other_model or is_other_work(a.shape, b.shape):
-        role = "warn"
+    role = "warn" if compared.same_work_share is None else judge(a.shape, b.shape)
     return [(" B - A  ", "dim"), (steps, role), (matched_text, "dim")]
 
 

@@ -29,7 +29,7 @@ _ROLES_256 = {
     "dim": "color(244)", "bright": "bold", "accent": "bold color(81)", "warn": "bold color(214)",
     "better": "bold color(114)", "worse": "bold color(209)", "neither": "color(244)", "key": "bold",
     "only-a": "color(111)", "only-b": "color(179)", "moved": "color(246)",
-    "only-a-tint": "color(18)", "only-b-tint": "color(58)",
+    "only-a-tint": "color(18)", "only-b-tint": "color(58)", "moved-tint": "color(238)",
 }  # fmt: skip
 _ROLES_16 = {
     "": "",
@@ -42,13 +42,13 @@ _ROLES_16 = {
     "dim": "bright_black", "bright": "bold", "accent": "bold cyan", "warn": "bold yellow",
     "better": "bold green", "worse": "bold red", "neither": "bright_black", "key": "bold",
     "only-a": "bright_blue", "only-b": "bright_yellow", "moved": "white",
-    "only-a-tint": "", "only-b-tint": "",
+    "only-a-tint": "underline", "only-b-tint": "underline", "moved-tint": "underline",
 }  # fmt: skip
 
 
 class Styles(dict[str, Style]):
-    """The style of each role. `A on B` (the colour of A before that of B), `A underlined`, `A reversed` and
-    `A underlined reversed` are made on demand.
+    """The style of each role. `A on B` (the colour of A before that of B, or its underline), `A underlined`,
+    `A reversed` and `A underlined reversed` are made on demand.
     """
 
     def __missing__(self, role: str) -> Style:
@@ -60,7 +60,8 @@ class Styles(dict[str, Style]):
             front, on, behind = role.partition(" on ")
             if not on:
                 raise KeyError(role)
-            style = self[front] + Style(bgcolor=self[behind].color)
+            sign = self[behind]
+            style = self[front] + Style(bgcolor=sign.color, underline=sign.underline)
         self[role] = style
         return style
 

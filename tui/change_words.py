@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import display_name
+from simcore.trace.figures import judge_times
 from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, format_dimension_change
 from simcore.units import change_percent, duration
 from tui.frame import cells
@@ -171,4 +172,4 @@ def change_share(was: int, now: int) -> tuple[str, str]:
     """Returns a change of the step time in per cent of it, in 9 cells, and its role."""
     if was == now or not was:
         return f"{'=':>{SHARE_CELLS}}", "dim"
-    return f"{change_percent(was, now, '%'):>{SHARE_CELLS}}", "worse" if now > was else "better"
+    return f"{change_percent(was, now, '%'):>{SHARE_CELLS}}", judge_times(was, now)

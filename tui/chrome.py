@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from simcore.trace.figures import SteppedRun, compare_by_work, is_other_work, remove_each
+from simcore.trace.figures import SteppedRun, compare_by_work, is_other_work, judge, judge_times, remove_each
 from simcore.units import change_percent, plural, signed_duration
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS
@@ -183,7 +183,7 @@ def _step_line(session: Session, short: bool = False, with_model: bool = True, a
     """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
-        is_other = session.current.model.other_model != session.opened.model.other_model
+        is_other = session.current.shape.other_model != session.opened.shape.other_model
         # Measured runs and execution traces have no rows.
         anew = bool(session.current.model.rescaled) and not session.opened.model.rescaled
         alone = short or is_other or anew
@@ -209,7 +209,7 @@ def difference(was: int, now: int, short: bool = False) -> Line:
     """
     if was == now:
         return [("no change", "dim")]
-    role = _role(was, now)
+    role = judge_times(was, now)
     share = change_percent(was, now)
     if short and share:
         return [(share, role)]
@@ -225,18 +225,17 @@ def run_difference(was: SteppedRun, now: SteppedRun, short: bool = False, agains
     by_work = compare_by_work(was, now)
     if by_work is not None:
         share = text_of([difference(by_work.a_ns, by_work.same_work_ns, True)])
-        work = " same work" if short else " for the same work"
-        return [(f"{share}{work}", _role(by_work.a_ns, by_work.same_work_ns)), *behind]
+        work = "same work" if short else "for the same work"
+        return [(f"{share} {'a token' if by_work.is_by_token else work}", judge(was, now)), *behind]
     line = difference(was.step_time_ns, now.step_time_ns, short)
     if is_other_work(was, now):
         # Neither a gain nor a loss.
         work = "other work" if short else "not the same work"
         return [(f"{text_of([[*line, *behind]])}, {work}", "warn")]
+    if was.other_model != now.other_model:
+        # The screens say so.
+        line = [(text_of([line]), "warn")]
     return line if was.step_time_ns == now.step_time_ns else [*line, *behind]
-
-
-def _role(was: int, now: int) -> str:
-    return "dim" if was == now else "worse" if now > was else "better"
 
 
 def footer(hints: tuple[tuple[str, str], ...], width: int) -> Line:

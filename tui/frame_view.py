@@ -27,9 +27,9 @@ _ROLES_256 = {
     "kernel": "color(110)", "copy": "color(109)",
     "all": "color(216)", "cp": "color(222)", "wait": "color(203)", "bubble": "color(240)", "idle": "",
     "dim": "color(244)", "bright": "bold", "accent": "bold color(81)", "warn": "bold color(214)",
-    "better": "bold color(114)", "worse": "bold color(209)", "key": "bold",
+    "better": "bold color(114)", "worse": "bold color(209)", "neither": "color(244)", "key": "bold",
     "only-a": "color(111)", "only-b": "color(179)", "moved": "color(246)",
-    "only-a-tint": "color(18)", "only-b-tint": "color(58)",
+    "only-a-tint": "color(18)", "only-b-tint": "color(58)", "moved-tint": "color(238)",
     "heat 1": "color(61)", "heat 2": "color(67)", "heat 3": "color(73)", "heat 4": "color(108)",
     "heat 5": "color(143)", "heat 6": "color(179)", "heat 7": "color(173)", "heat 8": "color(167)",
 }  # fmt: skip
@@ -42,17 +42,17 @@ _ROLES_16 = {
     "kernel": "bright_blue", "copy": "bright_cyan",
     "all": "yellow", "cp": "yellow", "wait": "red", "bubble": "bright_black", "idle": "",
     "dim": "bright_black", "bright": "bold", "accent": "bold cyan", "warn": "bold yellow",
-    "better": "bold green", "worse": "bold red", "key": "bold",
+    "better": "bold green", "worse": "bold red", "neither": "bright_black", "key": "bold",
     "only-a": "bright_blue", "only-b": "bright_yellow", "moved": "white",
-    "only-a-tint": "", "only-b-tint": "",
+    "only-a-tint": "underline", "only-b-tint": "underline", "moved-tint": "underline",
     # 16 colours have no ramp: the heights alone say it.
     **dict.fromkeys((f"heat {height}" for height in range(1, 9)), ""),
 }  # fmt: skip
 
 
 class Styles(dict[str, Style]):
-    """The style of each role. `A on B` (the colour of A before that of B), `A underlined`, `A reversed` and
-    `A underlined reversed` are made on demand.
+    """The style of each role. `A on B` (the colour of A before that of B, or its underline), `A underlined`,
+    `A reversed` and `A underlined reversed` are made on demand.
     """
 
     def __missing__(self, role: str) -> Style:
@@ -64,7 +64,8 @@ class Styles(dict[str, Style]):
             front, on, behind = role.partition(" on ")
             if not on:
                 raise KeyError(role)
-            style = self[front] + Style(bgcolor=self[behind].color)
+            sign = self[behind]
+            style = self[front] + Style(bgcolor=sign.color, underline=sign.underline)
         self[role] = style
         return style
 

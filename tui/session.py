@@ -49,6 +49,8 @@ class HistoryRun:
     """Whether its micro-batches differ in work."""
     work: StepWork | None = None
     """How much a replica does in a simulated step; None where unknown."""
+    other_model: str = ""
+    """As in `StepShape`, once it is computed."""
 
     def set_results(self, run: Run) -> None:
         """Takes the result of the run: its figures are known from now on, even if the result is evicted."""
@@ -56,6 +58,7 @@ class HistoryRun:
         self.step_ns = run.step_time_ns if run.timed else None
         # The work of what was measured need not equal that of what was simulated.
         self.work = None if run.shape.measured else run.shape.work
+        self.other_model = run.shape.other_model
         self.unequal = run.timed and not run.shape.has_equal_microbatches
         # The mean of unequal micro-batches says little.
         self.each_ns = microbatch_ns(run.shape) if run.timed and not self.unequal else None

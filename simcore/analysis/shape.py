@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from simcore.analysis.model_use import describe_model_change
 from simcore.analysis.rank_map import make_rank_map
 from simcore.simulation import Simulation
 from simcore.trace.contexts import MapRow, StepShape, StepWork
@@ -21,6 +22,7 @@ class SimulatedShape(StepShape):
         super().__init__(simulation.step_time_ns, tracks, degrees, microbatches, program.steps)
         self.simulated = self._simulation = simulation
         self.left_out = simulation.workload.left_out
+        self.other_model = describe_model_change(simulation)
         self.held_microbatches = tuple(stage.peak_microbatches for stage in program.stages)
 
     @property
@@ -43,14 +45,15 @@ class SimulatedShape(StepShape):
             return None
         from simcore.analysis.blocks import count_blocks
 
-        simulation, size = self._simulation, 1
+        simulation, size, tokens = self._simulation, 1, 0
         if simulation.workload.maker is not None:
             from simcore.analysis.model_figures import find_model_rows
 
             model_rows = find_model_rows(simulation)
-            size = size if model_rows is None else model_rows.training.microbatch_size
+            if model_rows is not None:
+                size, tokens = model_rows.training.microbatch_size, model_rows.training.seq
         counts = tuple(count * size * self.steps for count in count_blocks(simulation))
-        return StepWork(counts, simulation.layout.replicas)
+        return StepWork(counts, simulation.layout.replicas, tokens)
 
     def track_at(self, position: tuple[int, int, int]) -> Track:
         stage, dp, tp = position

@@ -49,7 +49,11 @@ class AccountPart(NamedTuple):
 
 # A part is named with the largest one from this share of it on: 1 / 2.
 _LARGE_PART = 2
+# Parts below the largest over this are not worth a figure.
+SMALL_PART = 1000
 _MOST_NAMED = 3
+# The most parts of a list of them.
+_MOST_LISTED = 4
 
 
 class MainCause(NamedTuple):
@@ -61,6 +65,8 @@ class MainCause(NamedTuple):
     """Other parts of that sign, each at least half as large."""
     against: AccountPart | None
     """The largest part of the other sign; None where it is less than half of `most`."""
+    rest_ns: int = 0
+    """All other parts together, ns."""
 
     @property
     def named_parts(self) -> tuple[AccountPart, ...]:
@@ -69,10 +75,31 @@ class MainCause(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The parts in words: `exposed tp +41.416 ms, though exposed dp -30.550 ms`."""
+        """The parts in words: `exposed tp +41.416 ms, though exposed dp -30.550 ms, the rest +2.100 ms`. They
+        sum to the difference.
+        """
         with_it = [part.words for part in (self.most, *self.others)]
         listed = " and ".join([", ".join(with_it[:-1]), with_it[-1]] if with_it[1:] else with_it)
-        return listed + ("" if self.against is None else f", though {self.against.words}")
+        listed += "" if self.against is None else f", though {self.against.words}"
+        return listed + _rest_words(self.rest_ns, self.named_parts)
+
+
+def format_parts(parts: Iterable[AccountPart]) -> str:
+    """Returns the largest parts in words, and the rest of them: `compute -4.526 s, the rest +2.413 s`. They
+    sum to the difference.
+    """
+    ordered = sorted(parts, key=lambda part: -abs(part.ns))
+    listed_parts = [
+        part for part in ordered[:_MOST_LISTED] if abs(part.ns) * SMALL_PART >= abs(ordered[0].ns)
+    ]
+    rest_ns = sum(part.ns for part in ordered[len(listed_parts) :])
+    return ", ".join([part.words for part in listed_parts]) + _rest_words(rest_ns, listed_parts)
+
+
+def _rest_words(rest_ns: int, listed_parts: Iterable[AccountPart]) -> str:
+    """Returns `, the rest +2.413 s`; "" where that is too small for a figure."""
+    least_ns = max((abs(part.ns) for part in listed_parts), default=0) / SMALL_PART
+    return f", the rest {signed_duration(rest_ns)}" if rest_ns and abs(rest_ns) >= least_ns else ""
 
 
 def find_main_cause(parts: Iterable[AccountPart], difference_ns: int) -> MainCause:
@@ -88,4 +115,6 @@ def find_main_cause(parts: Iterable[AccountPart], difference_ns: int) -> MainCau
     large_parts = [part for part in ordered if part.ns and _LARGE_PART * abs(part.ns) >= abs(most.ns)]
     same_sign = [part for part in large_parts if part.ns * most.ns > 0 and part is not most]
     against = next((part for part in large_parts if part.ns * most.ns < 0), None)
-    return MainCause(most, tuple(same_sign[: _MOST_NAMED - 1]), against)
+    leading = MainCause(most, tuple(same_sign[: _MOST_NAMED - 1]), against)
+    rest_ns = sum(part.ns for part in ordered) - sum(part.ns for part in leading.named_parts)
+    return leading._replace(rest_ns=rest_ns)

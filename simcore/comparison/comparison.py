@@ -40,6 +40,7 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.trace.named_work import NamedWork, sum_work
 from simcore.trace.run import Run, common_ns
 from simcore.trace.track import COMMON_ACCOUNTS, Track, mean_ns
+from simcore.words.sentences.shift import PathShift, find_path_shift
 
 # A change of compute below this share of the largest change of an account does not explain it.
 _CAUSE = 0.1
@@ -208,6 +209,11 @@ class Comparison(Struct, frozen=True, dict=True):
             ns_of[account] = ns_of.get(account, 0) + change.ns
         changed_parts = [AccountPart(account, ns) for account, ns in ns_of.items() if ns]
         return sorted(changed_parts, key=lambda part: -abs(part.ns))
+
+    @cached_property
+    def path_shift(self) -> PathShift | None:
+        """What the two critical paths are spent on; None where `find_path_shift` finds nothing."""
+        return next(find_path_shift(self.a, self.b), None)
 
     @cached_property
     def kind_changes(self) -> list[KindChange]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simcore.comparison.changes import SMALL_PART
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.units import format_number, group_digits, join_names, plural
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from simcore.comparison.op_changes import OpChange
 
 _NAME_CELLS = 28
-# Parts of B - A below the largest over this are counted without their figures.
-_SMALL_PART = 1000
 
 
 def side_words(ops: OpChanges, side: int) -> str:
@@ -90,11 +89,11 @@ def parts_words(ops: OpChanges) -> str:
 
     Small parts are only counted.
     """
-    parts, leading = ops.parts, ops.main_cause
-    if leading is None or len(parts) == len(leading.named_parts):
-        return ""
-    large_parts = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
+    parts = ops.parts
+    large_parts = [part for part in parts if abs(part.ns) * SMALL_PART >= abs(parts[0].ns)]
     clauses = [account_part.words for account_part in large_parts]
+    if all(clause in ops.why_text for clause in clauses):
+        return ""
     small_count = len(parts) - len(large_parts)
     clauses += [f"{small_count} below 0.1 % of the largest"] if small_count else []
     return f"B - A along the critical paths: {', '.join(clauses)}."

@@ -17,6 +17,7 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.run import mean_ns
 from simcore.trace.track import RARE_ACCOUNTS
+from simcore.words.sentences.shift import PathShift, find_path_shift
 from simcore.words.simulated import find_parameters
 from simcore.workload.model import base_name
 
@@ -68,7 +69,7 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @property
     def has_other_file(self) -> bool:
-        """Whether the two are runs of different workloads."""
+        """Whether the two are runs of different rows: of two files, or of a model on two GPUs."""
         workload, other = self.a.simulation.workload, self.b.simulation.workload
         return workload.as_written is not other.as_written
 
@@ -162,6 +163,11 @@ class OpChanges(Struct, frozen=True, dict=True):
     def main_cause(self) -> MainCause | None:
         """The parts that explain most of B - A; None where no account differs."""
         return find_main_cause(self.parts, self.difference_ns) if self.parts else None
+
+    @cached_property
+    def path_shift(self) -> PathShift | None:
+        """What the two critical paths are spent on; None where `find_path_shift` finds nothing."""
+        return next(find_path_shift(self.a, self.b), None)
 
     @cached_property
     def why_text(self) -> str:

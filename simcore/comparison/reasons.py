@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from simcore.collectives import collectives_of
-from simcore.comparison.changes import BUSY, MainCause
+from simcore.comparison.changes import BUSY, MainCause, format_parts
 from simcore.comparison.op_words import find_ignored
 from simcore.comparison.parts import BUBBLE_ACCOUNT, PART_ACCOUNTS, WAIT_ACCOUNT, is_pipeline
 from simcore.diagnostics import printable
@@ -24,6 +24,7 @@ from simcore.units import duration, format_number, plural, short_number
 if TYPE_CHECKING:
     from simcore.comparison import OpChanges
     from simcore.runs.simulated import SimulatedRun
+    from simcore.words.sentences.shift import PathShift
 
 
 _MOST_REASONS = 2
@@ -73,14 +74,28 @@ def explain_difference(ops: OpChanges) -> str:
         if against is None:
             return f"the step times are equal: {most.words} {_PATH}, which other accounts make up for"
         return f"the step times are equal: {most.words} and {against.words} {_PATH} make up for each other"
-    reasons, left = _find_reasons(ops, leading)
+    shift = _find_shift(ops)
+    reasons, left = _find_reasons(ops, leading, shift)
     # A single change is called by its flag.
     more = f" (and {left[0] or '1 more change'})" if len(left) == 1 else ""
     more = more or (f" (and {plural(len(left), 'more change')})" if left else "")
+    if shift is not None:
+        return f"{'; '.join([f'{shift.text} ({format_parts(ops.parts)})', *reasons])}{more}"
     return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 
-def _find_reasons(ops: OpChanges, leading: MainCause) -> tuple[list[str], list[str]]:
+def _find_shift(ops: OpChanges) -> PathShift | None:
+    """Returns what the paths are spent on, for other rows, as a model has on another GPU, and for another
+    network that the step waits for as it did not before.
+    """
+    shift = ops.path_shift
+    if shift is None or not shift.text:
+        return None
+    has_other_wait = shift.is_anew and not ops.changed_parameters.keys().isdisjoint(_NETWORK)
+    return shift if ops.has_other_file or has_other_wait else None
+
+
+def _find_reasons(ops: OpChanges, leading: MainCause, shift: PathShift | None) -> tuple[list[str], list[str]]:
     """Returns the reasons for the named parts, that for most of them first, and the flag of each reason left
     out.
 
@@ -94,20 +109,21 @@ def _find_reasons(ops: OpChanges, leading: MainCause) -> tuple[list[str], list[s
         for field in REASONS
         if field in ops.changed_parameters and field not in without_effect_fields
     ]
-    if ops.has_other_file:
-        reasons.insert(0, Reason(_other_file))
     named_accounts = {part.account for part in leading.named_parts}
+    if shift is not None:
+        named_accounts.add(f"exposed {shift.kind}")
     least = abs(leading.most.ns) * _WORTH_A_REASON
     ns = {reason.words: reason.explains_ns(ops) for reason in reasons}
     explain = [
         reason
         for reason in reasons
         if named_accounts.intersection(reason.accounts) and ns[reason.words] >= least
-    ] or reasons
+    ]
+    # A shift is a reason by itself.
+    explain = explain if explain or shift is not None else reasons
     words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda reason: -ns[reason.words]))
-    # Two parameters may have one reason, and the text of another file contains those of its parameters.
-    texts = list(dict.fromkeys(words_of(ops) for words_of in words))
-    kept_texts = [text for text in texts if not any(text in other for other in texts if text != other)]
+    # Two parameters may have one reason.
+    kept_texts = list(dict.fromkeys(words_of(ops) for words_of in words))
     left_out = [words_of for words_of in ns if words_of not in words]
     # Two with one text count as one.
     by_text = {words_of(ops): words_of for words_of in words}
@@ -187,6 +203,8 @@ def _communication(ops: OpChanges) -> str:
         ]
     )
     kind = kinds[0].removeprefix("exposed ") if kinds else ""
+    if not kinds and ops.path_shift is not None:
+        kind = ops.path_shift.kind
     what = _COLLECTIVES.get(kind, collectives_of(kind))
     before, after = (_communication_ns(side, kind) for side in (ops.a, ops.b))
     if before == after:
@@ -370,28 +388,12 @@ def _estimate_only(ops: OpChanges) -> str:
     return "only SimAI's estimate changes"
 
 
-def _other_file(ops: OpChanges) -> str:
-    """Returns what of another file, or of other rows of a model, explains the largest part."""
-    maker = ops.a.simulation.workload.maker
-    same = maker is not None and maker is ops.b.simulation.workload.maker
-    what = "other rows of the model" if same else "another file"
-    leading = ops.main_cause
-    account = leading.most.account if leading is not None else ""
-    if account == BUSY:
-        return f"{what}, in which {_compute(ops)}"
-    if account in _EXPOSED:
-        return f"{what}, in which {_communication(ops)}"
-    a, b = (_pipeline_text(side) for side in (ops.a, ops.b))
-    return what if a == b or account != BUBBLE_ACCOUNT else f"{what}, with {b}, before {a}"
-
-
-def _pipeline_text(results: SimulatedRun) -> str:
-    if not is_pipeline(results):
-        return "no pipeline"
-    microbatches = plural(results.simulation.program.microbatches, "micro-batch")
-    return f"{results.simulation.layout.pp} stages and {microbatches}"
-
-
+# The parameters of the network.
+_NETWORK = (
+    "network", "cluster", "system", "dim", "algorithm", "splits", "active_chunks", "endpoint_delay",
+    "local_mem_bw", "collective_optimization", "nvlink", "nic", "nics_per_server", "gpus_per_server",
+    "gpu_type", "nic_type",
+)  # fmt: skip
 # By field of `Parameters`, in the order in which reasons are tried.
 REASONS: dict[str, Reason] = {
     "dialect": Reason(_dialect),
@@ -418,13 +420,6 @@ REASONS: dict[str, Reason] = {
     "time_scale": Reason(_time_scale, (BUSY, *_EXPOSED)),
     "jitter": Reason(_jitter),
     "seed": Reason(_jitter),
-    **dict.fromkeys(
-        (
-            "comm_scale", "network", "cluster", "system", "dim", "algorithm", "splits", "active_chunks",
-            "endpoint_delay", "local_mem_bw", "collective_optimization", "nvlink", "nic", "nics_per_server",
-            "gpus_per_server", "gpu_type", "nic_type",
-        ),
-        Reason(_communication, _EXPOSED),
-    ),
+    **dict.fromkeys(("comm_scale", *_NETWORK), Reason(_communication, _EXPOSED)),
     "overlap": Reason(_estimate_only, ()),
 }  # fmt: skip

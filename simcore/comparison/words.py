@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from simcore.comparison import op_words
-from simcore.comparison.changes import find_main_cause
+from simcore.comparison.changes import find_main_cause, format_parts
 from simcore.comparison.pairs import has_numbers_alone, has_rows
 from simcore.comparison.stages import KindChange, change_ns, part_account
 from simcore.diagnostics import printable
@@ -225,6 +225,9 @@ def why_words(comparison: Comparison) -> str:
     """
     if not comparison.kind_changes:
         return "nothing changes: the accounts are equal on every stage"
+    shift = comparison.path_shift
+    if shift is not None and shift.is_anew:
+        return f"{shift.text} ({format_parts(comparison.parts)} on the mean rank)"
     leading, cause = find_main_cause(comparison.parts, comparison.difference_ns), comparison.compute_cause
     most, on_mean = leading.most, f"{leading.words} on the mean rank"
     if cause is not None and cause.change.ns * most.ns > 0:

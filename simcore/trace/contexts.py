@@ -382,11 +382,13 @@ class StepWork(NamedTuple):
     """The work of a replica in a run's steps.
 
     counts: how often it has each block of a file whose blocks are unequal, else its sequences, or its
-    micro-batches where sequences are not known. replicas: how many replicas do this work.
+    micro-batches where sequences are not known. replicas: how many replicas do this work. tokens: of a
+    sequence, 0 where they are not known.
     """
 
     counts: tuple[int, ...]
     replicas: int = 1
+    tokens: int = 0
 
 
 class StepShape:
@@ -398,6 +400,8 @@ class StepShape:
     """The most micro-batches whose activations each stage holds at once, empty where that is not known."""
     left_out = ""
     """The lines of its file that it goes without, "" where it has all."""
+    other_model = ""
+    """How its rows differ from the model of its file, in words; "" where they do not."""
     measured = False
     """Whether it was recorded: then nobody knows how much work it is."""
 

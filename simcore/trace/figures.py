@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, overload
 
 from simcore.records import NamedTuple, Struct
+from simcore.trace.findings import LEAST_SHARE
 from simcore.units import change_percent, duration, plural, signed_duration
 
 if TYPE_CHECKING:
@@ -209,7 +210,27 @@ class SteppedRun(Protocol):
     @property
     def left_out(self) -> str: ...
     @property
+    def other_model(self) -> str: ...
+    @property
     def measured(self) -> bool: ...
+
+
+class KnownStep(NamedTuple):
+    """What says how much work a step is, of a run that need not be in memory: a `SteppedRun`."""
+
+    step_time_ns: int
+    work: StepWork | None = None
+    left_out: str = ""
+    other_model: str = ""
+    measured: bool = False
+    microbatches: int = 0
+    steps: int = 1
+    has_equal_microbatches: bool = True
+
+    @classmethod
+    def of(cls, run: SteppedRun) -> KnownStep:
+        """Returns what of a run decides which of two is better."""
+        return cls(run.step_time_ns, run.work, run.left_out, run.other_model, run.measured)
 
 
 def microbatch_ns(run: SteppedRun) -> int | None:
@@ -274,6 +295,8 @@ class WorkComparison(NamedTuple):
     """The part of B's step that as much work as A's takes, ns."""
     each_ns: tuple[int, int] | None
     """A micro-batch of either run, ns; None where these are not equal work."""
+    is_by_token: bool = False
+    """Whether the work is the tokens of all replicas."""
 
     @property
     def change_text(self) -> str:
@@ -282,7 +305,11 @@ class WorkComparison(NamedTuple):
 
     @property
     def words(self) -> str:
-        """`a micro-batch -229.0 ms (-24.8 %)`, of unequal micro-batches the change for all of A's."""
+        """`a micro-batch -229.0 ms (-24.8 %)`, of unequal micro-batches the change for all of A's; of models
+        `a token +1.2 %`.
+        """
+        if self.is_by_token:
+            return f"a token {self.change_text}"
         before, after = self.each_ns or (self.a_ns, self.same_work_ns)
         of = "a micro-batch" if self.each_ns else "for the same work"
         return f"{of} {signed_duration(after - before)}" + (
@@ -293,21 +320,22 @@ class WorkComparison(NamedTuple):
 def compare_by_work(a: SteppedRun, b: SteppedRun) -> WorkComparison | None:
     """Returns two runs compared by their work, where that and not the step decides which is faster.
 
-    So it is where replicas have more micro-batches in one run than in the other, and the batch of all
-    replicas differs too. None for runs with equal work, and for those that cannot be compared
-    (`is_other_work`).
+    So it is where the steps of two models have other tokens, and where replicas have more micro-batches in
+    one run than in the other and the batch of all replicas differs too. None for runs with equal work, and
+    for those that cannot be compared (`is_other_work`).
     """
     works = _unequal_works(a, b)
     if works is None or not _is_multiple(*works) or a.left_out != b.left_out:
         return None
-    before, after = (sum(work.counts) for work in works)
+    before, after = _amounts(*works)
     same_work_ns = find_same_work_ns(b.step_time_ns, *works)
     each = microbatch_ns(a), microbatch_ns(b)
     is_one_kind = len(works[0].counts) == 1
     is_of_each = a.microbatches * a.steps * after == b.microbatches * b.steps * before
-    has_each = is_one_kind and is_of_each and each[0] and each[1]
+    is_by_token = _have_tokens(*works)
+    has_each = is_one_kind and is_of_each and each[0] and each[1] and not is_by_token
     each_ns = (each[0] or 0, each[1] or 0) if has_each else None
-    return WorkComparison(a.step_time_ns, same_work_ns or 0, each_ns)
+    return WorkComparison(a.step_time_ns, same_work_ns or 0, each_ns, is_by_token)
 
 
 def is_other_work(a: SteppedRun, b: SteppedRun) -> bool:
@@ -322,11 +350,43 @@ def is_other_work(a: SteppedRun, b: SteppedRun) -> bool:
     return works is not None and not _is_multiple(*works)
 
 
+Verdict = Literal["better", "worse", "neither"]
+
+
+def judge(a: SteppedRun, b: SteppedRun) -> Verdict:
+    """Returns whether run B is better or worse than run A: by the step where both do equal work, else by the
+    time of a token or of a micro-batch.
+
+    Runs that cannot be compared are neither.
+    """
+    if is_other_work(a, b) or a.other_model != b.other_model:
+        return "neither"
+    by_work = compare_by_work(a, b)
+    if by_work is not None:
+        return judge_times(by_work.a_ns, by_work.same_work_ns)
+    return judge_times(a.step_time_ns, b.step_time_ns)
+
+
+def judge_times(was_ns: float, now_ns: float, step_ns: int | None = None) -> Verdict:
+    """Returns whether a time for equal work is better or worse than it was.
+
+    A change that would print as 0.0 % is neither. step_ns: the step that the times are a part of, if they are
+    not all of it.
+    """
+    change_ns = now_ns - was_ns
+    if not change_ns or abs(change_ns) < LEAST_SHARE * (was_ns if step_ns is None else step_ns):
+        return "neither"
+    return "better" if change_ns < 0 else "worse"
+
+
 def find_same_work_ns(ns: int, work: StepWork, other: StepWork) -> int | None:
     """Returns the part of a step of `other` that as much as `work` takes, ns; None where the one is no
     multiple of the other: what a part of unequal micro-batches takes is not known.
     """
-    return ns * sum(work.counts) // sum(other.counts) if _is_multiple(work, other) else None
+    if not _is_multiple(work, other):
+        return None
+    amount, of_other = _amounts(work, other)
+    return ns * amount // of_other
 
 
 def _unequal_works(a: SteppedRun, b: SteppedRun) -> tuple[StepWork, StepWork] | None:
@@ -335,15 +395,36 @@ def _unequal_works(a: SteppedRun, b: SteppedRun) -> tuple[StepWork, StepWork] | 
         # A measured run need not be as much work as a simulated one.
         return None
     works = a.work, b.work
-    if works[0] is None or works[1] is None or works[0].counts == works[1].counts:
+    if works[0] is None or works[1] is None:
         return None
+    both = works[0], works[1]
+    if _have_tokens(*both):
+        batches = _amounts(*both)
+    elif both[0].counts == both[1].counts:
+        return None
+    else:
         # With another number of replicas the same batch may be divided in another way.
-    batches = [sum(work.counts) * work.replicas for work in (works[0], works[1])]
-    return (works[0], works[1]) if batches[0] != batches[1] else None
+        batches = sum(both[0].counts) * both[0].replicas, sum(both[1].counts) * both[1].replicas
+    return both if batches[0] != batches[1] else None
+
+
+def _have_tokens(work: StepWork, other: StepWork) -> bool:
+    """Returns whether the tokens of both are known."""
+    return work.tokens > 0 < other.tokens
+
+
+def _amounts(work: StepWork, other: StepWork) -> tuple[int, int]:
+    """Returns how much either is: the tokens of all replicas where both are known, else what one replica
+    does.
+    """
+    amounts = sum(work.counts), sum(other.counts)
+    if not _have_tokens(work, other):
+        return amounts
+    return amounts[0] * work.replicas * work.tokens, amounts[1] * other.replicas * other.tokens
 
 
 def _is_multiple(work: StepWork, other: StepWork) -> bool:
-    """Returns whether the two are the same micro-batches, more or less often."""
+    """Returns whether the two are the same micro-batches, or tokens, more or less often."""
     before, after = sum(work.counts), sum(other.counts)
     if not before or not after or len(work.counts) != len(other.counts):
         return False

@@ -283,7 +283,7 @@ def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
     found = compared(first, second)
     assert found.ops.op_matches.is_complete
     assert found.ops.has_other_file
-    assert says([found.why_text], "compute -4 ns", "another file", "8 ns", "12 ns")
+    assert says([found.why_text], "compute -33.3 %", "compute -4 ns")
     assert comparison_page(found).startswith("A  12 ns       made.txt")
 
 

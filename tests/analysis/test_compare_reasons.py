@@ -1,6 +1,7 @@
 """Why one run takes longer than another: the reasons that a comparison gives."""
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,9 +11,14 @@ from hypothesis import strategies as st
 from simcore.comparison import Comparison
 from simcore.comparison.op_words import cost_words
 from simcore.comparison.reasons import REASONS
-from simcore.parameters import FLAGS
+from simcore.parameters import FLAGS, Parameters
 from simcore.render.report.comparison import comparison_json
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_model
+from simcore.trace.run import sum_path
+from simcore.units import change_percent
+from simcore.workload import Workload
 from tests.analysis.booking import run
 from tests.analysis.test_compare import (
     AGAINST_EACH_OTHER,
@@ -24,6 +30,7 @@ from tests.analysis.test_compare import (
     seed,
     seed_run,
 )
+from tests.analysis.test_compare_parts import check_that_figures_sum
 from tests.says import figures
 from tests.says import said as says
 from tests.strategies import Case, Cell, Row, cases, layer
@@ -77,9 +84,9 @@ def test_what_is_named_is_the_largest_part_that_changes_as_the_step_does(
     else:
         assert leading.most.ns * sign > 0
         assert abs(leading.most.ns) == max(abs(one.ns) for one in found.parts if one.ns * sign > 0)
-        assert found.why_text.startswith(leading.words)
         for part in leading.named_parts:
             assert part in found.parts
+            assert part.words in found.why_text
             assert 2 * abs(part.ns) >= abs(leading.most.ns)
 
 
@@ -88,6 +95,75 @@ def test_what_goes_against_the_difference_is_named_behind_what_goes_with_it() ->
     assert found.difference_ns == 9_157_497
     against = ("exposed tp +41.416 ms", "though", "exposed dp -30.550 ms")
     assert says([found.why_text], *against, "tp", "250.0 ms", "228.6 ms", "dim 0 (tp; 409 GB/s", "450")
+    check_that_figures_sum(found)
+
+
+SLOW_LINKS = ("switch:8:341:6500", "switch:8:4:5000")
+
+
+@cache
+def llama(**parameters: Any) -> SimulatedRun:
+    """Llama 3 70B on 64 GPUs."""
+    of_model = {"world": 64, "tp": 2, "pp": 4, "global_batch": 64, "gpu": "h100"} | parameters
+    return SimulatedRun(simulate(opened_model(), Parameters(**of_model)))
+
+
+@cache
+def opened_model() -> Workload:
+    return open_model("llama-3-70b")
+
+
+@pytest.mark.parametrize(
+    ("change", "clauses", "figures_of"),
+    [
+        # A faster GPU; and beside it links that are a tenth as fast.
+        ({"gpu": "b200"}, ["compute"], ()),
+        (
+            {"gpu": "b200", "dim": SLOW_LINKS},
+            ["compute", "now", "waits for gradients", "dp on the path"],
+            ("dp",),
+        ),
+        ({"gpu": "a100-80"}, ["compute"], ()),
+        ({"dim": SLOW_LINKS}, ["now", "waits for gradients", "dp on the path"], ("dp",)),
+        ({"cluster": "tpu-v4"}, ["now", "waits for tp collectives", "tp on the path"], ("tp",)),
+    ],
+)
+def test_another_gpu_or_network_has_what_the_step_is_spent_on(
+    change: dict[str, Any], clauses: list[str], figures_of: tuple[str, ...]
+) -> None:
+    """Each said `other rows of the model`, and nothing of what the step waits for."""
+    found = Comparison(llama(), llama(**change))
+    why = found.why_text
+    assert says([why], *clauses)
+    assert "other rows" not in why
+    assert ("the step waits" in why) == bool(figures_of)
+    check_that_figures_sum(found)
+    for kind in figures_of:
+        a, b = (dict(sum_path(run, "kind"))[kind] for run in (found.a, found.b))
+        assert f"{kind} on the path {a / 1e9:.3f} -> {b / 1e9:.3f} s" in why
+    if "gpu" in change:
+        a, b = (
+            sum(ns for kind, ns in sum_path(run, "kind") if kind.startswith("compute "))
+            for run in (found.a, found.b)
+        )
+        assert why.startswith(f"compute {change_percent(a, b)}")
+    else:
+        # Fill and drain are on the path, and no rank computes less.
+        assert not why.startswith("compute")
+
+
+def test_a_model_that_is_opened_twice_is_one_model() -> None:
+    once = Comparison(llama(), llama(gpu="b200"))
+    of_model = {"world": 64, "tp": 2, "pp": 4, "global_batch": 64, "gpu": "b200"}
+    again = SimulatedRun(simulate(open_model("llama-3-70b"), Parameters(**of_model)))  # type: ignore[arg-type]
+    assert Comparison(llama(), again).why_text == once.why_text
+
+
+def test_a_network_that_is_little_slower_has_no_new_wait() -> None:
+    found = Comparison(llama(), llama(cluster="a100-8"))
+    assert says([found.why_text], "exposed dp +170.0 ms", "dp collectives", "542.1 ms", "377.1 ms")
+    assert "the step waits" not in found.why_text
+    check_that_figures_sum(found)
 
 
 def test_the_way_back_has_reasons_too() -> None:
@@ -123,7 +199,8 @@ def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
 def test_a_change_that_explains_nothing_named_is_counted_and_not_said() -> None:
     found = seed(schedule="zb-h1", comm_scale=1.01, compute_scale=1.01)
     assert says([found.why_text], "drain -4.101 s", "weight gradients fill", "2 more changes")
-    assert len(figures(found.why_text)) == 2
+    # The part, the rest of B - A, and the count.
+    assert len(figures(found.why_text)) == 3
 
 
 def test_the_slow_rank_that_is_named_is_on_the_path() -> None:

@@ -12,6 +12,7 @@ from simcore.cluster import Dimension
 from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.trace.contexts import Imbalance
+from simcore.words.rules import Sentence
 from simcore.words.sentences.assumed import ScheduleRange
 from simcore.words.sentences.compute import AnotherModel, ComputeBound, Computed, NoCompute, OneLayer
 from simcore.words.sentences.experts import UnevenExperts
@@ -39,6 +40,7 @@ from simcore.words.sentences.pipeline import (
     UnbalancedStages,
     UnequalMicrobatches,
 )
+from simcore.words.sentences.shift import PathShift
 from simcore.words.simulated_sentences import find_lead
 
 # A step of 10 us.
@@ -93,7 +95,7 @@ PORT = BusyPort(
 )  # fmt: skip
 COMPUTE = ComputeBound(**STEP, ns=6000, most=(), whole_ns=6000)
 
-SAID: list[tuple[Weighed, str]] = [
+SAID: list[tuple[Sentence, str]] = [
     (
         ScheduleRange(**STEP, ns=8000, is_way=False, schedule="1f1b"),
         "No schedule was given: the step is between 8.000 us, without a bubble and with only gradients and "
@@ -360,11 +362,25 @@ SAID: list[tuple[Weighed, str]] = [
         "0-1, most with tp (4.0 kB): more than they can carry, which only --network shared takes into "
         "account.",
     ),
+    (
+        PathShift(compute_ns=(5000, 3550), kind="dp", kind_ns=(900, 10_100), has_gradients=True),
+        "compute -29.0 %, now the step waits for gradients: dp on the path 0.900 -> 10.100 us",
+    ),
+    (
+        PathShift(compute_ns=(0, 0), kind="tp", kind_ns=(2000, 3000)),
+        "the step waits longer for tp collectives: tp on the path 2.000 -> 3.000 us",
+    ),
+    (
+        PathShift(compute_ns=(1000, 1500), kind="pp", kind_ns=(2000, 0)),
+        "compute +50.0 %, the step no longer waits for transfers between stages: pp on the path "
+        "2.000 -> 0.000 us",
+    ),
+    (PathShift(compute_ns=(1000, 1000)), ""),
 ]
 
 
 @pytest.mark.parametrize(("sentence", "text"), SAID, ids=lambda one: getattr(one, "rule", ""))
-def test_a_sentence_says_its_facts(sentence: Weighed, text: str) -> None:
+def test_a_sentence_says_its_facts(sentence: Sentence, text: str) -> None:
     assert sentence.text == sentence.text_with_lead == text
     assert replace(sentence, lead="First. ").text_with_lead == f"First. {text}"
 

@@ -13,12 +13,16 @@ from simcore.render.report.comparison import SIDES
 from simcore.render.report.pages import run_page
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_model
 from simcore.trace.contexts import StepWork
 from simcore.trace.figures import (
+    KnownStep,
     compare_by_work,
     each_words,
     find_same_work_ns,
     is_other_work,
+    judge,
+    judge_times,
     microbatch_ns,
     throughput_words,
 )
@@ -43,6 +47,7 @@ class Made(Struct, frozen=True):
     measured: bool = False
     has_equal_microbatches: bool = True
     left_out: str = ""
+    other_model: str = ""
 
     @property
     def work(self) -> StepWork | None:
@@ -212,3 +217,63 @@ def test_as_many_micro_batches_of_all_replicas_are_the_same_batch() -> None:
 def test_what_was_measured_is_not_held_against_what_was_simulated_by_work() -> None:
     assert compare_by_work(Made(1000, 4), Made(1000, 8, measured=True)) is None
     assert compare_by_work(Made(1000, 4), Made(1000, 8)) is not None
+
+
+# -- which of two runs is better ----------------------------------------------------------
+
+
+@given(st.integers(1, 10**13), st.integers(0, 10**13), st.integers(1, 99), st.integers(1, 99))
+def test_a_run_is_better_where_the_same_work_takes_less_and_nothing_below_a_printed_share_counts(
+    was: int, now: int, microbatches: int, others: int
+) -> None:
+    """Planted: the steps whatever their work; any change at all; less is worse. Each was found."""
+    a, b = KnownStep(was, StepWork((microbatches,))), KnownStep(now, StepWork((others,)))
+    change = (now * microbatches // others if microbatches != others else now) - was
+    expected = "neither" if not change or 2000 * abs(change) < was else "better" if change < 0 else "worse"
+    assert judge(a, b) == expected
+    words = run_difference(a, b, True)
+    assert words[0][1] == ("dim" if words[0][0].startswith("no change") else expected)
+    if change_percent(was, now) == "0.0 %":
+        assert judge_times(was, now) == "neither"
+
+
+def test_runs_that_cannot_be_compared_are_neither_better_nor_worse() -> None:
+    a = KnownStep(1000, StepWork((4,)))
+    for b in (
+        KnownStep(10, StepWork((4, 1))),
+        KnownStep(10, StepWork((4,)), left_out="83-93"),
+        KnownStep(10, StepWork((4,)), other_model="tp 4 with the rows of tp 8"),
+    ):
+        assert (judge(a, b), judge(b, a)) == ("neither", "neither")
+        assert {role for _, role in run_difference(a, b)} == {"warn"}
+
+
+@given(st.integers(1, 10**12), st.integers(0, 10**12), st.integers(1, 10**13))
+def test_a_part_of_a_step_is_judged_by_its_share_of_the_step(was: int, now: int, step: int) -> None:
+    found = judge_times(was, now, step)
+    assert (found == "neither") == (was == now or abs(now - was) < 0.0005 * step)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"seq": 4096}, {"seq": 16384}, {"global_batch": 64}, {"tp": 4}, {"microbatch_size": 2}]
+)
+def test_models_are_compared_by_their_tokens(changes: dict[str, int]) -> None:
+    """Half the tokens in little more than half the step was green."""
+    of_model = {"world": 32, "tp": 2, "pp": 2, "global_batch": 32, "microbatch_size": 1, "seq": 8192}
+    a, b = (
+        SimulatedRun(simulate(open_model("llama-3-8b"), Parameters(**(of_model | more))))  # type: ignore[arg-type]
+        for more in ({}, changes)
+    )
+    rates = [run.model.model_figures.throughput.tokens_per_s for run in (a, b)]  # type: ignore[union-attr]
+    share = rates[0] / rates[1] - 1
+    assert abs(share) > 0.0005
+    assert judge(a.shape, b.shape) == ("better" if share < 0 else "worse")
+    tokens = [run.shape.work.counts[0] * run.shape.work.replicas * run.shape.work.tokens for run in (a, b)]  # type: ignore[union-attr]
+    by_work = compare_by_work(a.shape, b.shape)
+    assert (by_work is None) == (tokens[0] == tokens[1])
+    (words, *_) = run_difference(a.shape, b.shape)
+    if by_work is not None:
+        assert by_work.words == f"a token {share * 100:+.1f} %"
+        assert said([words[0]], "a token") == words[0]
+    else:
+        assert change_percent(a.step_time_ns, b.step_time_ns) in words[0]

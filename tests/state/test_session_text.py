@@ -72,7 +72,7 @@ def timelines(draw: st.DrawFn) -> SavedTimeline:
     )  # fmt: skip
 
 
-WORKS = st.builds(StepWork, st.lists(TIMES, min_size=1, max_size=3).map(tuple), TIMES)
+WORKS = st.builds(StepWork, st.lists(TIMES, min_size=1, max_size=3).map(tuple), TIMES, st.just(0) | TIMES)
 RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES, st.none() | TEXTS, st.none() | WORKS)
 SESSIONS = st.builds(
     Stored,

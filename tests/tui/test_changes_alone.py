@@ -15,6 +15,7 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.trace.contexts import StepWork
+from simcore.trace.figures import KnownStep
 from simcore.units import change_percent, duration
 from tests.says import said
 from tests.tui.conftest import MakeApp
@@ -40,6 +41,11 @@ VALUES: dict[str, tuple[object, ...]] = {
 SOME = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in VALUES.items()})
 
 
+def ns_of(change: ChangeTimes) -> int | None:
+    """The step time with a change alone."""
+    return None if change.alone is None else change.alone.step_time_ns
+
+
 @settings(max_examples=60, deadline=None)
 @given(SOME)
 def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_other(
@@ -55,10 +61,10 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
     changes = list_changes(fields_for(now), opened, now)
     times = StepTimeCache().find_times(changes, of_now, lambda done, total: None, lambda: False)
     if len(changes) == 1:
-        assert [(one.alone_ns, one.without_ns) for one in times] == [(now.step_time_ns, opened.step_time_ns)]
+        assert [(ns_of(one), one.without_ns) for one in times] == [(now.step_time_ns, opened.step_time_ns)]
     if len(changes) == 2:
-        assert times[0].alone_ns == times[1].without_ns
-        assert times[1].alone_ns == times[0].without_ns
+        assert ns_of(times[0]) == times[1].without_ns
+        assert ns_of(times[1]) == times[0].without_ns
     # A change that is made over the opened run is one change.
     for change in changes:
         if change.alone is not None:
@@ -73,7 +79,7 @@ def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None
     found = StepTimeCache().find_times(
         list_changes(fields_for(now), opened, now), of_now, lambda done, total: None, lambda: False
     )
-    assert [(one.words, one.alone_ns is None) for one in found] == [
+    assert [(one.words, one.alone is None) for one in found] == [
         ("schedule interleaved", True),
         ("virtual stages 2 chunks", False),
     ]
@@ -137,25 +143,29 @@ async def test_after_a_refused_value_the_changes_of_the_run_that_is_shown_are_fo
 
 
 def opened_run(step: int, work: StepWork | None = None) -> Any:
-    return SimpleNamespace(step_time_ns=step, shape=SimpleNamespace(work=work))
+    return SimpleNamespace(step_time_ns=step, shape=KnownStep(step, work))
 
 
-def test_a_change_of_how_much_work_there_is_has_no_colour_of_gain_or_loss() -> None:
+def test_a_change_of_how_much_work_there_is_is_judged_by_the_time_of_the_same_work() -> None:
     """16 micro-batches more were red by a step that has twice the work."""
-    one, two = StepWork((1,)), StepWork((2,))
-    for work, ns, role in ((one, 50, "better"), (one, 200, "worse"), (None, 200, "worse"), (two, 150, ""),
-                           (two, 50, ""), (one, 100, "dim")):  # fmt: skip
-        changes = [ChangeTimes("microbatches 2", ns, 100, work)]
+    one, two, odd = StepWork((1,)), StepWork((2,)), StepWork((1, 2))
+    for work, ns, words, role in (
+        (one, 50, "-50.0 %", "better"), (one, 200, "+100.0 %", "worse"), (None, 200, "+100.0 %", "worse"),
+        (two, 150, "-25.0 % same work", "better"), (two, 250, "+25.0 % same work", "worse"),
+        (odd, 50, "-50.0 %, other work", "warn"), (one, 100, "no change", "dim"),
+    ):  # fmt: skip
+        changes = [ChangeTimes("microbatches 2", KnownStep(ns, work), 100)]
         line = change_lines(changes, "", opened_run(100, one), 80)[1]
-        assert line[2] == (change_percent(100, ns), role)
+        assert line[2] == (words, role)
 
 
 TIMES = st.one_of(st.none(), st.integers(1, 10**16))
+STEPS = st.builds(KnownStep, st.integers(1, 10**16))
 
 
 @given(
     st.lists(
-        st.builds(ChangeTimes, st.sampled_from(["tp 2", "schedule " + "a" * 60]), TIMES, TIMES),
+        st.builds(ChangeTimes, st.sampled_from(["tp 2", "schedule " + "a" * 60]), st.none() | STEPS, TIMES),
         min_size=1,
         max_size=5,
     ),
@@ -167,8 +177,9 @@ def test_figures_of_changes_stand_apart_and_whole(changes: list[ChangeTimes], st
     assert all(len(line) <= width for line in lines)
     assert len({len(line) for line in lines}) == 1
     for line, one in zip(lines[1:], changes, strict=True):
-        figures = [["not possible"] if one.alone_ns is None else [
-            duration(one.alone_ns), change_percent(step, one.alone_ns)
+        ns = ns_of(one)
+        figures = [["not possible"] if ns is None else [
+            duration(ns), "no change" if ns == step else change_percent(step, ns)
         ], ["not possible" if one.without_ns is None else duration(one.without_ns)]]  # fmt: skip
         words = " ".join(text for texts in figures for text in texts)
         assert " ".join(line.split()).endswith(f" {words}"), line
@@ -215,7 +226,11 @@ async def test_each_change_is_listed_under_its_heading_and_the_accounts_under_th
 @pytest.mark.parametrize("rows", range(12))
 def test_the_effect_has_no_more_lines_than_there_is_room_for(rows: int) -> None:
     opened, now = seed(), seed(pp=32)
-    changes = [ChangeTimes("one", None, 5), ChangeTimes("two", 6, 7), ChangeTimes("three", 10**12, 7)]
+    changes = [
+        ChangeTimes("one", None, 5),
+        ChangeTimes("two", KnownStep(opened.step_time_ns + 6), 7),
+        ChangeTimes("three", KnownStep(10**12), 7),
+    ]
     lines = text_of(compact_lines(opened, now, [[("state", "")]], changes, "", (80, rows))).split("\n")
     assert len(lines) <= max(rows, 2)
     assert ("each change, +1 row" in "\n".join(lines)) == (rows == 5)

@@ -275,7 +275,7 @@ def test_one_note_is_not_notes(count: int, words: str) -> None:
         (1_000_000, 2_500_000, "+1.500 ms (+150.0 %)", "worse"),
         (0, 5, "+5 ns", "worse"),
         (5, 0, "-5 ns (-100.0 %)", "better"),
-        (10**9, 10**9 + 1, "+1 ns (0.0 %)", "worse"),
+        (10**9, 10**9 + 1, "+1 ns (0.0 %)", "neither"),
     ],
 )
 def test_a_difference_has_its_sign_and_its_share(was: int, now: int, words: str, role: str) -> None:

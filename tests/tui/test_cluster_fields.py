@@ -11,7 +11,7 @@ from simcore.records import asdict
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.tui.test_parameter_fields import drafted
-from tui.parameters.fields import FormField, fields_for
+from tui.parameters.fields import FROM_USER, FormField, fields_for
 from tui.parameters.form_context import FormContext
 
 SEED = str(Path(__file__).parents[2] / "fixtures" / "002_gpt_1024npu.txt")
@@ -98,3 +98,56 @@ def test_a_window_is_typed_and_scrubbing_goes_on_from_the_first_choice(simulatio
     assert algorithm.scrubbed(given, 1, False) == {"algorithm": ("0=ring",)}
     with pytest.raises(UsageError):
         algorithm.parse_text(plain(simulation), "direct0")
+
+
+def test_what_a_field_gives_marks_no_other_as_given(simulation: Simulation) -> None:
+    """One figure of a dimension is a list of all dimensions on the command line.
+
+    Planted: each dimension is given where the list is; found by the bandwidth and by the latency.
+    """
+    basis = plain(simulation)
+    fields = fields_for(basis)
+    tried = set()
+    for changed in fields:
+        try:
+            values = changed.scrubbed(basis, 1, False)
+        except UsageError:
+            continue
+        after = drafted(basis, **values)
+        given = {one.label for one in fields if one.origin(after) == FROM_USER}
+        assert given <= {changed.label}, changed.label
+        tried |= given
+    assert {
+        "dim 0  bandwidth",
+        "dim 1  latency",
+        "dim 0  algorithm",
+        "tp",
+        "splits",
+        "compute scale",
+    } <= tried
+
+
+def test_a_figure_that_is_typed_in_a_list_of_dimensions_is_given_alone(simulation: Simulation) -> None:
+    basis = plain(simulation, cluster="h100-8")
+    dims = [one.flag() for one in basis.cluster.dims]
+    after = drafted(basis, dim=(dims[0], dims[1].rpartition(":")[0] + ":77"))
+    origins = {one.label: one.origin(after) for one in fields_for(after) if one.option == "--dim"}
+    assert origins.pop("dim 1  latency") == FROM_USER
+    assert {*origins.values()} == {"preset"}
+    # Other sizes: then each figure is of another dimension.
+    shapes = drafted(basis, dim=("switch:4:450:500", "switch:32:50:1000"))
+    assert {one.origin(shapes) for one in fields_for(shapes) if one.option == "--dim"} == {FROM_USER}
+    # The preset stays assumed where one of its figures is given.
+    cluster = field(simulation, "cluster")
+    assert cluster.origin(plain(simulation, dim=after.setup.parameters.dim)) == cluster.origin(
+        plain(simulation)
+    )
+
+
+def test_a_file_of_a_cluster_is_the_source_of_what_it_states(simulation: Simulation, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text('dim = ["switch:8:450:500", "switch:16:50:1000"]\nsplits = 4\n')
+    of_file = plain(simulation, cluster=str(file))
+    origins = {one.label: one.origin(of_file) for one in fields_for(of_file)}
+    assert (origins["splits"], origins["dim 0  latency"]) == ("the file", "the file")
+    assert (origins["active chunks"], origins["endpoint delay"]) == ("default", "default")

@@ -53,7 +53,7 @@ def test_the_stage_of_a_measured_lane_is_called_one_and_the_legend_has_all_that_
     whose = second.split(" B ")[0].split()
     stage = "stage" if size[0] > 100 else "s"
     assert whose in ([["x2"]] if measured_first else [[stage, "0"], [stage, "1"]])
-    (legend,) = [row for row in rows if " ~ moved" in row]
+    (legend,) = [row for row in rows if row.startswith("  A ") and " differs  " in row]
     for kind in found.legend:
         assert kind.fill == "idle" or BLOCKS.fills[kind.fill] in legend, kind
 

@@ -19,10 +19,11 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, naive_cell, open_seed_as, run, seed, seed_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
-from tui.compare.frame import _short_name, difference_marks, draw
+from tui.compare.frame import _account_lines, _short_name, draw
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, CompareModel
 from tui.compare.source import ComparedLanes
-from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
+from tui.frame import ASCII, BLOCKS, Glyphs, Line, middle_cut, text_of
+from tui.frame_view import styles
 from tui.timeline.lanes import Lane
 
 
@@ -117,7 +118,9 @@ def test_a_reason_without_room_is_a_whole_sentence() -> None:
     wide = text_of(draw(model, ("", ""), 200, 50, BLOCKS, False, True))
     assert f"Why: {why}." in " ".join(wide.split())
     assert f"Why: {why}." not in " ".join(told.split())
-    assert f"Why: {why.rpartition(' (')[0]}." in " ".join(told.split())
+    # The figures that sum to the difference, and no reason that is cut.
+    (said,) = re.findall(r"Why: (.*)\. pair ", " ".join(told.split()))
+    assert why.startswith(f"{said}: ")
     assert " ..." not in next(row for row in told.split("\n") if "Why: " in row)
 
 
@@ -148,7 +151,7 @@ def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
 
 def test_one_pair_that_is_below_is_one() -> None:
     model = model_of(pp=4)
-    for height, words in ((25, "1 more pair below"), (30, "2 more pairs below")):
+    for height, words in ((22, "1 more pair below"), (28, "2 more pairs below")):
         assert any(row.startswith(f"── {words}, starts aligned") for row in drawn(model, (80, height)))
 
 
@@ -188,7 +191,7 @@ def test_the_cursor_stays_among_pairs_and_movers() -> None:
     model.is_new = False
     model.resize(90, 15)
     model.move(100)
-    assert (model.pair, model.top) == (15, 11)
+    assert (model.pair, model.top) == (15, 9)
     model.next_panel()
     assert model.panel == DIFFERENCES
     model.move(100)
@@ -259,7 +262,7 @@ def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
     model.compared.find(lambda: False)
     for pair in range(model.compared.pairs):
         lanes = model.compared.lanes(pair)
-        found = difference_marks(model, pair, lanes)
+        found = model.difference_marks(pair)
         assert len(found) == model.columns
         edges = model.window.edges(model.columns)
         sums = [naive_computing(lane, edges) for lane in lanes]
@@ -271,7 +274,8 @@ def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
             elif mark == "B":
                 assert b > a
             elif mark == "~":
-                assert min(a, b) > 0
+                # Both compute, or neither for most of the column.
+                assert min(a, b) > 0 or max(a, b) < width
             elif not parameters:
                 assert a == b
             assert max(a, b) <= width
@@ -284,6 +288,99 @@ def naive_computing(lane: Lane, edges: Sequence[int]) -> list[int]:
         sum(ns for kind, ns in naive_cell(lane, first, last).items() if kind in COMPUTING)
         for first, last in pairwise(edges)
     ]
+
+
+def lane_lines(model: CompareModel, colour: bool = True) -> list[Line]:
+    """The lines of the lanes at 120x36."""
+    lines = draw(model, ("", ""), 120, 33, BLOCKS, colour, True)
+    texts = [text_of([line]) for line in lines]
+    first = next(index for index, text in enumerate(texts) if text.startswith("  lane pair")) + 2
+    last = next(index for index, text in enumerate(texts) if "starts aligned" in text)
+    return [line for line in lines[first:last] if line]
+
+
+def model_of_few(**parameters: object) -> CompareModel:
+    """16 stages, everything found."""
+    model = CompareModel(ComparedLanes(Comparison(few(), few(**parameters))))
+    model.compared.find(lambda: False)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("parameters", "pairs", "is_one_lane"),
+    [
+        ({"cluster": "a100-8"}, 5, False),
+        ({"compute_scale": 2.0}, 6, False),
+        # Equal to 1 %, and the same.
+        ({"comm_scale": 1.001}, 11, True),
+        ({}, 12, True),
+    ],
+)
+def test_at_120x36_there_are_more_than_three_of_sixteen_pairs_and_equal_ones_are_one_lane(
+    parameters: dict[str, object], pairs: int, is_one_lane: bool
+) -> None:
+    """Planted: a row of marks below each pair. It was found."""
+    model = model_of_few(**parameters)
+    assert model.compared.pairs == 16
+    texts = [text_of([line]) for line in lane_lines(model)]
+    assert len(model.visible_pairs()) == pairs
+    assert len(texts) == pairs * (1 if is_one_lane else 2)
+    letters = [re.search(r" ([AB=]) +<?\d+%", text.partition("│")[0]) for text in texts]
+    assert [found and found[1] for found in letters] == (["="] if is_one_lane else ["A", "B"]) * pairs
+    for pair in range(16):
+        assert model.is_equal(pair) == is_one_lane
+        a, b = (
+            ns / step for ns, step in zip(model.compared.busy_ns(pair), model.compared.steps, strict=True)
+        )
+        assert not is_one_lane or abs(a - b) <= 0.01
+    # Both lanes of a pair that is alike are a key away.
+    if is_one_lane:
+        model.toggle_fold()
+        assert model.height(model.pair) == 2 * (1 + len(model.compared.streams(model.pair)))
+        assert re.search(r" B +\d+%", text_of([lane_lines(model)[1]]))
+
+
+def test_lanes_are_equal_column_by_column_before_their_ops_are_matched() -> None:
+    """Shares of compute alone do not tell. Planted: the first column alone."""
+    model = CompareModel(ComparedLanes(Comparison(few(), few(cluster="a100-8"))))
+    (a_ns, b_ns), (a_step, b_step) = model.compared.busy_ns(0), model.compared.steps
+    assert abs(a_ns / a_step - b_ns / b_step) < 0.01
+    assert not any(map(model.is_equal, range(16)))
+
+
+def test_what_differs_is_tinted_in_its_columns_and_without_colours_underlined() -> None:
+    model = model_of_few(schedule="zb-h1")
+    for colour in (True, False):
+        lines = lane_lines(model, colour)
+        pairs = model.visible_pairs()
+        assert len(lines) == 2 * len(pairs)
+        for pair, lanes in zip(pairs, zip(lines[::2], lines[1::2], strict=True), strict=True):
+            marks = model.difference_marks(pair)
+            assert marks.strip()
+            for side, line in enumerate(lanes):
+                check_signs(line, marks, ("A~", "B~")[side], colour)
+
+
+def check_signs(line: Line, marks: str, of_lane: str, colour: bool) -> None:
+    """Each plain cell of a lane has a sign where its column has a mark of this lane, and no other."""
+    roles = [role for text, role in line for _ in text][-len(marks) :]
+    signs = {"A": "only-a-tint", "B": "only-b-tint", "~": "moved-tint"}
+    for mark, role in zip(marks, roles, strict=True):
+        kind, _, sign = role.removesuffix(" reversed").partition(" ")
+        if sign == "underlined" or sign.endswith("-tint"):
+            assert mark in of_lane
+            assert sign == (f"on {signs[mark]}" if colour else "underlined")
+        else:
+            # Cells of two kinds have both colours already, and names are reversed.
+            assert mark not in of_lane or " " in role, (kind, mark)
+
+
+def test_sixteen_colours_have_another_sign_for_a_tint() -> None:
+    for role in ("bwd on only-a-tint", "bwd on only-b-tint", "bwd on moved-tint"):
+        assert styles("standard")[role].underline
+        assert styles("standard")[role].bgcolor is None
+    assert styles("256")["bwd on only-a-tint"].bgcolor is not None
+    assert not styles("256")["bwd on only-a-tint"].underline
 
 
 def test_the_lanes_of_one_run_alone() -> None:
@@ -340,6 +437,25 @@ def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:
         assert not hidden
 
 
+def account_roles(model: CompareModel) -> dict[str, str]:
+    """The role of each account's change, the step among them."""
+    lines, _ = _account_lines(model, 60, 30, 0)
+    return {line[0][0].split("  ")[0].strip().removesuffix(", s"): line[1][1] for line in lines}
+
+
+def test_accounts_are_better_or_worse_for_the_same_work() -> None:
+    """Planted: by their times alone, which are twice as long for twice the micro-batches."""
+    slower = account_roles(model_of_four(compute_scale=1.3))
+    assert {slower[name] for name in ("forward", "input grad", "weight grad", "step")} == {"worse"}
+    faster = account_roles(model_of_four(compute_scale=0.7))
+    assert {faster[name] for name in ("forward", "input grad", "weight grad", "step")} == {"better"}
+    eight = run(seed_workload(), pp=4, microbatches=8)
+    twice = account_roles(CompareModel(ComparedLanes(Comparison(four_stages(), eight))))
+    assert twice["step"] == "better"
+    assert {twice[name] for name in ("forward", "input grad", "weight grad")} == {"neither"}
+    assert {*account_roles(model_of_four()).values()} == {"neither"}
+
+
 def test_what_differs_keeps_its_micro_batch_and_has_its_sign() -> None:
     model = model_of(schedule="zb-h1")
     model.panel = DIFFERENCES
@@ -362,12 +478,12 @@ def test_the_legend_has_the_marks_and_every_kind_of_cell(glyphs: Glyphs) -> None
     fills = glyphs.fills
     words = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer",
              "exposed": "exposed tp dp pp", "bubble": "bubble", "idle": "idle"}  # fmt: skip
-    (row,) = [row for row in rows if "A A busy  B B busy  ~ moved" in row]
+    (row,) = [row for row in rows if row.startswith("  A busy   B busy   differs ")]
     for kind, what in words.items():
         assert f" {fills[kind]} {what} " in row + " ", what
     # Where words are dear idle is left out: what is blank needs none.
     rows = drawn(model_of(virtual_stages=2, schedule="interleaved"), (80, 21), glyphs=glyphs)
-    (row,) = [row for row in rows if row.startswith(" A B only  ~ moved ")]
+    (row,) = [row for row in rows if row.startswith("  A   B   differs ")]
     for kind in ("fwd", "bwd", "opt", "exposed", "bubble"):
         assert f" {fills[kind]} {words[kind].split()[0]} " in row + " ", kind
 

@@ -111,14 +111,18 @@ async def test_few_lanes_beside_each_other_are_tall(make_app: MakeApp) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "pairs", "high"), [(12, 4, 1), (19, 4, 1), (20, 4, 2), (28, 4, 3), (90, 4, 3), (5, 4, 1)]
+    ("rows", "high", "of_equal"),
+    [(4, 1, 1), (8, 1, 2), (12, 1, 3), (15, 1, 3), (16, 2, 3), (24, 3, 3), (90, 3, 3), (3, 1, 1)],
 )
-def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: int) -> None:
-    model = CompareModel(ComparedLanes(Comparison(mistakes(), mistakes())))
-    model.is_new = False
-    model.resize(80, rows)
-    assert model.compared.pairs == pairs
-    assert _lane_height(model, rows) == high
+def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, high: int, of_equal: int) -> None:
+    """Four pairs of two lanes, or of one where both runs do the same."""
+    slower = mistakes().with_parameters(Parameters(compute_scale=2.0))
+    for other, expected in ((slower, high), (mistakes(), of_equal)):
+        model = CompareModel(ComparedLanes(Comparison(mistakes(), other)))
+        model.is_new = False
+        model.resize(80, rows)
+        assert model.compared.pairs == 4
+        assert _lane_height(model, rows) == expected
 
 
 async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: MakeApp) -> None:

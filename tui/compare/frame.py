@@ -1,33 +1,34 @@
 """The compare screen as a frame: both runs in words, their lanes in pairs, accounts and what differs most.
 
-Where the lanes of a pair differ is marked column by column by a letter, and tinted in colour.
+Where the lanes of a pair differ they are tinted column by column, or underlined without colours; a pair that
+is alike is one lane.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from collections.abc import Sequence
 
 from simcore.comparison import AccountChange
-from simcore.trace.figures import compare_by_work, is_other_work, microbatch_ns
-from simcore.trace.lane_spans import COMPUTING, format_clock
+from simcore.trace.figures import compare_by_work, is_other_work, judge, judge_times, microbatch_ns
+from simcore.trace.lane_spans import format_clock
 from simcore.units import column_unit, difference, duration, plural, signed_duration, whole_percent
 from tui.change_words import flags_in
+from tui.compare.marks import ONLY_A, ONLY_B, OTHER, SAME
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, PAIRS, CompareModel
 from tui.compare.source import ComparedLanes
 from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
 from tui.panels import box, join_panels
-from tui.timeline.column_kinds import majority_kinds
 from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import SpanLane, format_share
 from tui.timeline.margins import legend, ticks
+from tui.timeline.match_cells import UNDERLINED
 
 # A notice may take two lines of a panel with at least this many rows.
 _NOTICE_LINES, _TALL_PANEL = 2, 8
 # The least cells of the names of what differs.
 _LEAST_NAME = 12
 _AND_MORE, _STAGE = re.compile(r"^(rank \d+) and (\d+) more\b"), re.compile(r"^stage (\d+)")
-_GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
 
 def draw_panels(
@@ -80,12 +81,13 @@ def _account_lines(model: CompareModel, width: int, rows: int, reserved_rows: in
         changes = [change for change in changes if change in largest]
     most = max([abs(change.ns) for change in changes] + [1])
     bar = max(width - 49, 0)
+    share = model.compared.same_work_share
     lines: list[Line] = []
     for change in [*changes, AccountChange("step", *steps)]:
         name = f"{change.name}, {unit}" if change.name == "step" else change.name
         figures = f" {name:<17}{change.a_ns / unit_ns:>9.3f}{change.b_ns / unit_ns:>9.3f}"
         diff = f"{change.ns / unit_ns:>+10.3f} " if change.ns else f"{'=':>10} "
-        role = "worse" if change.ns > 0 and change.name not in _GAINS else "better" if change.ns < 0 else ""
+        role = "" if share is None else judge_times(change.a_ns, change.b_ns * share, steps[0])
         length = round(bar * abs(change.ns) / most) if change.name != "step" else 0
         lines.append([(figures, ""), (diff, role), (("+" if change.ns > 0 else "-") * length, role)])
     return lines, hidden
@@ -145,59 +147,23 @@ def _notice_lines(notice: str, width: int, rows: int) -> list[str]:
     return lines if len(lines) <= _NOTICE_LINES and rows >= _TALL_PANEL else [notice]
 
 
-# Where only A computes, only B, or both do different things: the mark, its role, and the tint of the lane.
-ONLY_A, ONLY_B, SHIFTED, SAME = "A", "B", "~", " "
-ROLES = {ONLY_A: "only-a", ONLY_B: "only-b", SHIFTED: "moved", SAME: ""}
+# The role of each mark.
+ROLES = {ONLY_A: "only-a", ONLY_B: "only-b", OTHER: "moved", SAME: ""}
+# Of the marks, those that a lane of A, and of B, shows.
+_MARKS_OF = ((ONLY_A, OTHER), (ONLY_B, OTHER))
 
 
-def difference_marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> str:
-    """Returns a mark for each column. `~`: both compute, but of another kind, or what A does there has
-    shifted.
+def tint_columns(line: Line, marks: str, of: Sequence[str], colour: bool) -> Line:
+    """Returns a lane's cells with a sign behind those whose column has one of the marks `of`: a tint, without
+    colours a line below.
     """
-    kinds = []
-    for side, lane in enumerate(lanes):
-        edges = model.side_window(side).edges(model.columns)
-        kinds.append(majority_kinds(lane.content.column_sums(edges), model.columns))
-    shifted_spans = [
-        span_pair for span_pair in model.compared.cached_span_pairs(pair) if model.is_shifted(span_pair)
-    ]
-    starts = [span_pair.a_start_ns for span_pair in shifted_spans]
-    edges = model.side_window(0).edges(model.columns)
-    letters = []
-    for column, (of_a, of_b) in enumerate(zip(*kinds, strict=True)):
-        computes = of_a in COMPUTING, of_b in COMPUTING
-        if computes == (True, True):
-            middle = (edges[column] + edges[column + 1]) // 2
-            index = bisect_right(starts, middle) - 1
-            is_span_shifted = index >= 0 and shifted_spans[index].a_end_ns > middle
-            letters.append(SHIFTED if of_a != of_b or is_span_shifted else SAME)
-        elif computes == (False, False):
-            letters.append(SAME)
-        else:
-            letters.append(ONLY_A if computes[0] else ONLY_B)
-    return "".join(letters)
-
-
-def merge_marks(letters: str) -> Line:
-    """Returns the marks as a line of their own."""
-    line: Line = []
-    for mark in letters:
-        role = ROLES[mark]
-        if line and line[-1][1] == role:
-            line[-1] = (line[-1][0] + mark, role)
-        else:
-            line.append((mark, role))
-    return line
-
-
-def tint_columns(line: Line, letters: str, mark: str) -> Line:
-    """Returns a lane's cells with a tint behind those whose column has the mark."""
-    tint = f"{ROLES[mark]}-tint"
     cells: Line = []
     column = 0
     for text, role in line:
         for char in text:
-            cell_role = f"{role} on {tint}" if letters[column] == mark and " " not in role else role
+            mark = marks[column]
+            sign = f" on {ROLES[mark]}-tint" if colour else UNDERLINED
+            cell_role = role + sign if mark in of and " " not in role else role
             column += 1
             if cells and cells[-1][1] == cell_role:
                 cells[-1] = (cells[-1][0] + char, cell_role)
@@ -228,18 +194,21 @@ _UPPER = 21
 _AROUND_ROWS = 6
 # The most additional lines of a lane.
 _TALLER = 2
+# Stands for A and B where one lane is of both.
+_BOTH_EQUAL = "="
 # Lines of what differs most between two ranks, on a tall screen.
 _WHY_LINES = 5
 # The least characters of an informative reason: `Why: bubble` alone says nothing.
 _LEAST_WHY = 20
 _UNLIMITED = 1000
-_MARKS = ((ONLY_A, "A busy"), (ONLY_B, "B busy"), (SHIFTED, "moved"))
+_MARKS = ((ONLY_A, " A busy "), (ONLY_B, " B busy "), (OTHER, " differs "))
 # Where the full legend has no room: all that is drawn is named before any of it in full.
 _SHORT_WORDS = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "communication": "comm", "exposed": "comm",
     "recompute": "again",
 }  # fmt: skip
-_SHORT_MARKS = ((ONLY_A, ""), (ONLY_B, "only"), (SHIFTED, "moved"))
+_SHORT_MARKS = ((ONLY_A, " A "), (ONLY_B, " B "), (OTHER, " differs "))
+_THEY_DIFFER = " they differ "
 
 
 def draw(
@@ -353,12 +322,7 @@ def _step_line(compared: ComparedLanes, width: int, is_found: bool) -> Line:
     matched_text = (
         _fit_clauses(f"; {compared.matching_text}", width - len(" B - A  " + steps)) if is_found else ""
     )
-    longer_ns = (
-        compared.steps[1] - compared.steps[0] if by_work is None else by_work.same_work_ns - by_work.a_ns
-    )
-    role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
-    if compared.is_other_model or is_other_work(a.shape, b.shape):
-        role = "warn"
+    role = "warn" if compared.same_work_share is None else judge(a.shape, b.shape)
     return [(" B - A  ", "dim"), (steps, role), (matched_text, "dim")]
 
 
@@ -367,6 +331,10 @@ def _why_lines(words: str, width: int, most: int) -> list[Line]:
     without, _, bracket = words.rpartition(" (")
     # The difference and its cause come before the details in brackets.
     forms = [words, *([f"{without}."] if bracket.endswith(").") else [])]
+    # A reason less, then without the parts of the difference.
+    reasons = words.removesuffix(".").split("; ")
+    forms += [f"{'; '.join(reasons[:count])}." for count in range(len(reasons) - 1, 0, -1)]
+    forms += [f"{reasons[0].rpartition(' (')[0]}."] if reasons[0].endswith(")") else []
     forms += shorter_sentences(words, _LEAST_WHY)
     text = next((form for form in forms if len(wrapped(form, width - 8)) <= most), words)
     why = [
@@ -404,24 +372,22 @@ def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:
 def _lane_height(model: CompareModel, room: int) -> int:
     """Returns the lines of a lane: taller lanes take what all pairs leave free."""
     pairs = range(model.compared.pairs) if len(model.visible_pairs()) == model.compared.pairs else ()
-    used = sum(map(model.height, pairs))
-    # With two lanes one below the other the marks have a third line.
-    lanes = used * 2 // 3 if model.visible_sides == BOTH else used
-    return 1 + min((room - used) // lanes, _TALLER) if lanes else 1
+    lanes = sum(map(model.height, pairs))
+    return 1 + min((room - lanes) // lanes, _TALLER) if lanes else 1
 
 
 def _lane_rows(
     lane: SpanLane, model: CompareModel, side: int, label: Line, glyphs: Glyphs, colour: bool, high: int,
-    is_at_cursor: bool, mark: str = "", differ: str = "",
+    is_at_cursor: bool, marks: str = "",
 ) -> list[Line]:  # fmt: skip
     """Returns a lane in `high` lines, its label before the last. is_at_cursor: whether the cursor is on its
-    pair. mark: what tints columns of `differ`.
+    pair. marks: where it differs from the other one.
     """
     lane_cells = draw_lane(lane, model.side_window(side), model.columns, glyphs, colour, tall=high > 1)
     rows = [row_of(lane_cells.plain, above, high) for above in range(high - 1, 0, -1)]
     rows.append(row_of(lane_cells.line, 0, high) if high > 1 else lane_cells.line)
-    if mark:
-        rows = [tint_columns(row, differ, mark) for row in rows]
+    if marks:
+        rows = [tint_columns(row, marks, _MARKS_OF[side], colour) for row in rows]
     if is_at_cursor:
         rows = [reverse_cell(row, model.cursor_column) for row in rows]
     blank: Line = [(" " * width_of(label), "")]
@@ -434,15 +400,19 @@ def _lane_rows(
 def _pair_lines(
     model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int
 ) -> list[Line]:
-    """Returns the visible lanes of a pair, how much of the step they compute, and where they differ."""
+    """Returns the visible lanes of a pair, how much of the step they compute, and where they differ.
+
+    Where they are alike that of A stands for both.
+    """
     is_at_cursor = model.panel == PAIRS and pair == model.pair
     lanes = model.compared.lanes(pair)
     busy_ns, steps = model.compared.busy_ns(pair), model.compared.steps
     busy_change = whole_percent(busy_ns[1], steps[1]) - whole_percent(busy_ns[0], steps[0])
-    differ = difference_marks(model, pair, lanes) if model.visible_sides == BOTH else ""
+    is_folded = model.is_folded(pair)
+    marks = model.difference_marks(pair) if model.visible_sides == BOTH and not is_folded else ""
     lines: list[Line] = []
     for side, lane in enumerate(lanes):
-        if model.visible_sides == (B_ALONE, A_ALONE)[side]:
+        if model.visible_sides == (B_ALONE, A_ALONE)[side] or (is_folded and lines):
             continue
         is_first = not lines
         mark = ">" if is_at_cursor and is_first else " "
@@ -451,7 +421,7 @@ def _pair_lines(
         # The count of a measured lane is the id of its stage, which needs the word.
         stage = "" if not lane.count.isdigit() else "stage " if left > 20 else "s "
         title = f"{mark} {name}" if is_first else f"   {stage}{lane.count}"
-        busy = f"{'AB'[side]}{format_share(busy_ns[side], steps[side]):>5}"
+        busy = f"{_BOTH_EQUAL if is_folded else 'AB'[side]}{format_share(busy_ns[side], steps[side]):>5}"
         diff = f"{busy_change:+4}" if side and busy_change else "    "
         tail = busy + (diff if left > 20 else "")
         room = left - len(tail) - 1
@@ -461,11 +431,8 @@ def _pair_lines(
             # A truncated number would be another number.
             title = end_cut(f"{mark}{name}" if is_first else lane.count.rjust(room), room)
         label = f"{title:<{left - len(tail)}}{tail}"
-        tint = "AB"[side] if differ and colour else ""
         styled_label: Line = [(label, "accent" if is_at_cursor else "")]
-        lines += _lane_rows(lane, model, side, styled_label, glyphs, colour, high, is_at_cursor, tint, differ)
-    if differ:
-        lines.append([(" " * left, ""), (glyphs.vertical, "dim"), *merge_marks(differ)])
+        lines += _lane_rows(lane, model, side, styled_label, glyphs, colour, high, is_at_cursor, marks)
     if pair in model.unfolded:
         for streams in model.compared.streams(pair):
             lines += _stream_lines(model, pair, streams, left, glyphs, colour, high)
@@ -491,15 +458,18 @@ def _stream_lines(
         label = f"     {title}"[: left - len(tail) - 1].ljust(left - len(tail)) + tail
         at = model.panel == PAIRS and pair == model.pair
         lines += _lane_rows(lane, model, side, [(label, "dim")], glyphs, colour, high, at)
-    return [*lines, [(" " * left, ""), (glyphs.vertical, "dim")]] if model.visible_sides == BOTH else lines
+    return lines
 
 
 def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:
     """Returns what the marks mean, then what the cells do: each kind of communication where there is room."""
     wide = width >= _WIDE
     line: Line = []
-    for mark, meaning in (_MARKS if wide else _SHORT_MARKS) if model.visible_sides == BOTH else ():
-        line += [(f" {mark}", ROLES[mark]), (f" {meaning} " if meaning else "", "")]
+    if model.visible_sides == BOTH and not colour:
+        line += [(" ", ""), (_THEY_DIFFER, UNDERLINED)]
+    elif model.visible_sides == BOTH:
+        for mark, meaning in _MARKS if wide else _SHORT_MARKS:
+            line += [(" ", ""), (meaning, f"{ROLES[mark]} on {ROLES[mark]}-tint")]
     room = width - width_of(line)
     kinds = list(model.compared.legend)
     short = [kind._replace(words=_SHORT_WORDS.get(kind.words.split()[0], kind.words)) for kind in kinds]

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from simcore.comparison import SpanPair
+from tui.compare.marks import are_equal, difference_marks
 from tui.compare.source import ComparedLanes
 from tui.timeline.window import Window
 
@@ -39,13 +40,15 @@ class CompareModel:
     lines: int = 15
     """Lines of the lane area, set when drawn."""
     unfolded: set[int] = field(default_factory=set)
-    """The pairs whose streams are shown."""
+    """The pairs whose streams are shown, and both lanes of a pair that is alike."""
     is_new: bool = True
     """Whether it was never drawn."""
     panel: str = PAIRS
     """The panel with the focus."""
     difference_index: int = 0
     """The row of the cursor among what differs most."""
+    # By pair, by what is aligned and by whether its spans are known: whether its lanes do the same.
+    _equal: dict[tuple[int, bool, bool], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.window = Window.whole(max(self.compared.steps))
@@ -74,6 +77,8 @@ class CompareModel:
             self.is_new = False
             free_lines = self.lines - sum(map(self.height, range(min(self.compared.pairs, self.lines))))
             for pair in range(self.compared.pairs if free_lines > 0 else 0):
+                if self.is_folded(pair):
+                    continue
                 free_lines -= self._lines_per_lane * len(self.compared.streams(pair))
                 if free_lines < 0:
                     break
@@ -82,13 +87,42 @@ class CompareModel:
 
     @property
     def _lines_per_lane(self) -> int:
-        """Lines of two lanes one below the other: A, B and what differs, or one of them alone."""
-        return 3 if self.visible_sides == BOTH else 1
+        """Lines of two lanes one below the other, or of one of them alone."""
+        return 2 if self.visible_sides == BOTH else 1
 
     def height(self, pair: int) -> int:
         """Returns the lines of a pair with its streams."""
+        if self.is_folded(pair):
+            return 1
         streams = len(self.compared.streams(pair)) if pair in self.unfolded else 0
         return self._lines_per_lane * (1 + streams)
+
+    def is_folded(self, pair: int) -> bool:
+        """Returns whether one lane stands for both of a pair: they are alike."""
+        return self.visible_sides == BOTH and pair not in self.unfolded and self.is_equal(pair)
+
+    def is_equal(self, pair: int) -> bool:
+        """Returns whether both lanes of a pair do the same over the whole axis, to 1 % of it."""
+        spans = self.compared.cached_span_pairs(pair)
+        key = pair, self.aligns_ends, bool(spans)
+        if key not in self._equal:
+            step_ns = self.window.step_ns
+            windows = [Window(-self.start_offset(side), step_ns, step_ns) for side in (0, 1)]
+            busy_ns, steps = self.compared.busy_ns(pair), self.compared.steps
+            shares = [ns / max(step, 1) for ns, step in zip(busy_ns, steps, strict=True)]
+            self._equal[key] = (
+                abs(shares[0] - shares[1]) * _SHIFT_DIVISOR <= 1
+                and are_equal(self.compared.lanes(pair), windows, _SHIFT_DIVISOR)
+                and not any(map(self.is_shifted, spans))
+            )
+        return self._equal[key]
+
+    def difference_marks(self, pair: int) -> str:
+        """Returns where the visible lanes of a pair differ, a mark for each column."""
+        windows = self.side_window(0), self.side_window(1)
+        spans = self.compared.cached_span_pairs(pair)
+        shifted_spans = [span_pair for span_pair in spans if self.is_shifted(span_pair)]
+        return difference_marks(self.compared.lanes(pair), windows, self.columns, shifted_spans)
 
     def visible_pairs(self) -> range:
         """Returns the pairs from `top` on that the lane area has room for, at least one."""
@@ -98,7 +132,9 @@ class CompareModel:
         return range(self.top, max(last, min(self.top + 1, self.compared.pairs)))
 
     def toggle_fold(self) -> None:
-        """Shows or hides the streams of the pair with the cursor."""
+        """Shows or hides the streams of the pair with the cursor, and the second lane of one that is
+        alike.
+        """
         self.unfolded ^= {self.pair}
         self._keep_in_view()
 

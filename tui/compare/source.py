@@ -8,6 +8,7 @@ from functools import cached_property
 from simcore.comparison import AccountChange, Comparison, LanePair, SpanPair
 from simcore.comparison.op_words import cost_words, format_cost_short, splits_words
 from simcore.comparison.words import paired_words, run_words, side_facts, track_facts
+from simcore.trace.figures import compare_by_work, is_other_work
 from simcore.trace.run import common_ns
 from simcore.trace.track import busy_ns
 from simcore.units import whole_percent
@@ -231,6 +232,15 @@ class ComparedLanes:
         """
         a, b = self.runs
         return a.model.other_model != b.model.other_model
+
+    @cached_property
+    def same_work_share(self) -> float | None:
+        """The share of a time of B that as much work as A's takes; None where that is not known."""
+        a, b = (run.shape for run in self.runs)
+        if self.is_other_model or is_other_work(a, b):
+            return None
+        by_work = compare_by_work(a, b)
+        return 1.0 if by_work is None else by_work.same_work_ns / max(b.step_time_ns, 1)
 
     @property
     def notices(self) -> Sequence[str]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import RunInput
-from simcore.records import NamedTuple
-from simcore.trace.contexts import StepWork
+from simcore.trace.figures import KnownStep
 from simcore.trace.run import Run
 from tui.parameters.fields import FormField
 
@@ -33,19 +32,10 @@ class ChangeTimes:
     """The step times of a change."""
 
     words: str
-    alone_ns: int | None
-    """The step time with it alone; None where that cannot be run."""
+    alone: KnownStep | None
+    """The step with it alone; None where that cannot be run."""
     without_ns: int | None
     """The step time with all other changes; None where that cannot be run."""
-    work: StepWork | None = None
-    """The work of the step with it alone, None where that is unknown."""
-
-
-class _Step(NamedTuple):
-    """A step's time, and its work."""
-
-    ns: int
-    work: StepWork | None
 
 
 def list_changes(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
@@ -76,11 +66,11 @@ class StepTimeCache:
     """Step times by setup, each computed once."""
 
     def __init__(self) -> None:
-        self._step_by_setup: dict[RunInput, _Step | None] = {}
+        self._step_by_setup: dict[RunInput, KnownStep | None] = {}
 
     def remember(self, run: Run) -> None:
         """Caches the step time of a run that exists already."""
-        self._step_by_setup[run.setup] = _Step(run.step_time_ns, run.shape.work)
+        self._step_by_setup[run.setup] = KnownStep.of(run.shape)
 
     def find_times(
         self,
@@ -96,7 +86,7 @@ class StepTimeCache:
         # A copy: a cancelled computation may still write.
         cached = dict(self._step_by_setup)
         # None stands for a setup that cannot be, and has no time.
-        steps: dict[RunInput | None, _Step | None] = {None: None}
+        steps: dict[RunInput | None, KnownStep | None] = {None: None}
         steps.update((setup, cached[setup]) for setup in setups if setup in cached)
         missing = [setup for setup in setups if setup not in cached]
         if len(cached) + len(missing) > _MAX_CACHED:
@@ -109,14 +99,13 @@ class StepTimeCache:
         return [_times(change.words, steps[change.alone], steps[change.without]) for change in changes]
 
 
-def _step(now: Run, setup: RunInput, cancelled: Callable[[], bool]) -> _Step | None:
+def _step(now: Run, setup: RunInput, cancelled: Callable[[], bool]) -> KnownStep | None:
     try:
         run = now.rerun(setup, cancelled)
     except (UsageError, InputError):
         return None
-    return _Step(run.step_time_ns, run.shape.work)
+    return KnownStep.of(run.shape)
 
 
-def _times(words: str, alone: _Step | None, without: _Step | None) -> ChangeTimes:
-    alone_ns, work = (None, None) if alone is None else alone
-    return ChangeTimes(words, alone_ns, None if without is None else without.ns, work)
+def _times(words: str, alone: KnownStep | None, without: KnownStep | None) -> ChangeTimes:
+    return ChangeTimes(words, alone, None if without is None else without.step_time_ns)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simcore.trace.figures import compare_by_work, each_words
 from simcore.trace.run import Run, account_ns
 from simcore.trace.track import Track
-from simcore.units import change_percent, duration, plural, signed_duration
+from simcore.units import duration, plural, signed_duration
 from tui.chrome import run_difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, width_of, wrapped
 from tui.parameters.changes import ChangeTimes
@@ -74,7 +74,8 @@ def compact_lines(
         # A change that is not possible alone comes first.
         step = opened.step_time_ns
         weights = [
-            (int(change.alone_ns is None), abs((change.alone_ns or step) - step)) for change in changes
+            (1, 0) if change.alone is None else (0, abs(change.alone.step_time_ns - step))
+            for change in changes
         ]
         lines += _largest_rows(alone[0], alone[1:], [] if progress else weights, height - len(lines))
     accounts = _accounts(opened, now)
@@ -159,45 +160,32 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, opened: Run, wid
     """Returns a line a change: with it alone, against the opened run, and with all others but not
     this one.
     """
-    step = opened.step_time_ns
     if not changes and not progress:
         return []
     if progress:
         return [[("each change", "bright")], [(f" {progress}", "dim")]]
-    alone = ["" if change.alone_ns is None else duration(change.alone_ns) for change in changes]
-    shares = ["" if change.alone_ns is None else change_percent(step, change.alone_ns) for change in changes]
+    alone = ["" if change.alone is None else duration(change.alone.step_time_ns) for change in changes]
+    effects: list[Line] = [
+        [] if change.alone is None else run_difference(opened.shape, change.alone, True) for change in changes
+    ]
     without = [
         _NOT_POSSIBLE if change.without_ns is None else duration(change.without_ns) for change in changes
     ]
     # Figures have the room that they need, and a space before each; words have the rest.
-    share = max(map(len, shares))
+    share = max(map(width_of, effects))
     time = max(len("alone"), *map(len, alone), len(_NOT_POSSIBLE) - share - 1)
     last = max(len("all but it"), *map(len, without))
     room = max(width - time - share - last - 3, len("each change"))
     head = f"{'each change':<{room}} {'alone':>{time}} {'':>{share}} {'all but it':>{last}}"
     lines: list[Line] = [[(head, "bright")]]
-    for change_times, at, by, rest in zip(changes, alone, shares, without, strict=True):
+    for change_times, at, effect, rest in zip(changes, alone, effects, without, strict=True):
         line: Line = [(f"{' ' + cells(change_times.words, room - 1):<{room}} ", "")]
-        if change_times.alone_ns is None:
+        if change_times.alone is None:
             line.append((f"{_NOT_POSSIBLE:>{time + 1 + share}}", "dim"))
         else:
-            line += [(f"{at:>{time}} ", ""), (f"{by:>{share}}", _role(change_times, opened))]
+            line += [(f"{at:>{time}} {' ' * (share - width_of(effect))}", ""), *effect]
         lines.append([*line, (f" {rest:>{last}}", "")])
     return lines
-
-
-def _role(change: ChangeTimes, opened: Run) -> str:
-    """Returns better or worse by the step, where the work equals that of the opened run; else neither."""
-    ns, step = change.alone_ns, opened.step_time_ns
-    if ns is None or ns == step:
-        return "dim"
-    if (
-        change.work is not None
-        and opened.shape.work is not None
-        and change.work.counts != opened.shape.work.counts
-    ):
-        return ""
-    return "better" if ns < step else "worse"
 
 
 def _accounts(opened: Run, now: Run) -> list[tuple[str, int, int]]:

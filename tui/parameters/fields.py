@@ -10,18 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simcore.cached_methods import cached_on
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
     PRESETS,
+    ClusterChoice,
+    ClusterParameters,
     Dimension,
     check_algorithm,
+    choose_cluster,
     name_groups,
     parameter_values,
     parse_dimension,
 )
 from simcore.compat.simai_network import simai_bandwidths
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import InputError, UsageError
 from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, NetworkParameters, check_network, unused_fields
 from simcore.parameter_values.choices import choices
@@ -124,6 +128,52 @@ def cluster_origin(context: HasSetup) -> str:
     if parameters.cluster is None:
         return "default" if parameters.system is None else "the files"
     return "preset" if parameters.cluster in PRESETS else "the file"
+
+
+# The attribute of `Settings` by field, of which each field but the dimensions is.
+_SETTINGS = {
+    "splits": "splits", "active_chunks": "active_chunks", "endpoint_delay": "endpoint_delay_ns",
+    "local_mem_bw": "local_mem_bandwidth", "collective_optimization": "optimization",
+}  # fmt: skip
+
+
+def _setting_origin(context: FormContext, field: str) -> str:
+    """Returns where a value of the cluster comes from: a preset or a file states only some of them."""
+    choice = cached_on(context.setup, "cluster choice", lambda: _find_choice(context))
+    if choice is None:
+        return "default"
+    parameters, attribute = context.setup.parameters, _SETTINGS[field]
+    if getattr(choice.settings, attribute) is not None:
+        return cluster_origin(context) if parameters.system is None else "the files"
+    of_preset = choice.preset is not None and getattr(choice.preset(1), attribute) is not None
+    return "preset" if of_preset and parameters.cluster is not None else "default"
+
+
+def _find_choice(context: FormContext) -> ClusterChoice | None:
+    """Returns what the parameters state of the cluster; None where that cannot be read."""
+    try:
+        return choose_cluster(context.setup.parameters.part(ClusterParameters))
+    except (UsageError, InputError):
+        return None
+
+
+def _own_dimensions(context: FormContext) -> tuple[Dimension, ...]:
+    """Returns the dimensions that the cluster would have if none were given."""
+    if not context.setup.parameters.dim:
+        return context.cluster.dims
+
+    def find() -> tuple[Dimension, ...]:
+        return make_draft_context(context.setup.with_changes(dim=()), context).cluster.dims
+
+    return cached_on(context.setup, "own dimensions", find)
+
+
+def _has_own_shapes(context: FormContext) -> bool:
+    """Returns whether kinds, sizes and number of the dimensions are those that the cluster has anyway."""
+    try:
+        return _shapes(_own_dimensions(context)) == dimension_shapes(context)
+    except UsageError:
+        return False
 
 
 def next_name(names: tuple[str, ...], name: str, direction: int) -> str:
@@ -235,7 +285,7 @@ class FlagField(ParameterField):
             workload = context.workload.as_written
             in_blocks = not is_one_loop(context)
             return _ORIGINS[origin_of(workload, field, self._value(context), in_blocks)]
-        return cluster_origin(context) if field in parameter_values(context.cluster) else "default"
+        return _setting_origin(context, field) if field in _SETTINGS else "default"
 
     def _checked(self, value: int | float) -> Values:
         """Returns a value that the command line takes too. Raises `UsageError`."""
@@ -260,12 +310,10 @@ class TextField(FlagField):
     """A preset or a file; the presets are the choices. Changes of single dimensions are reset with it."""
 
     def origin(self, context: FormContext) -> str:
-        stated_cluster = (
-            context.setup.parameters.cluster
-            or context.setup.parameters.system
-            or context.setup.parameters.dim
-        )
-        if self.flag.field == "cluster" and not stated_cluster and context.workload.maker is None:
+        parameters = context.setup.parameters
+        stated_cluster = parameters.cluster or parameters.system
+        is_assumed = not stated_cluster and context.workload.maker is None and _has_own_shapes(context)
+        if self.flag.field == "cluster" and is_assumed:
             # `none` would contradict the note that names the default preset.
             return f"{DEFAULT_PRESET} assumed"
         return FlagField.origin(self, context)
@@ -343,16 +391,18 @@ class DimensionField(FormField):
     def reset(self, context: FormContext, opened: FormContext) -> Values:
         value = getattr(self._dims(opened)[self.index], self.attribute)
         changed = self._with(context, value)
-        bare = make_draft_context(context.setup.with_changes(dim=()), context)
-        if not opened.setup.parameters.dim and changed["dim"] == tuple(
-            dimension.flag() for dimension in find_dimensions(bare)
-        ):
+        own_flags = tuple(dimension.flag() for dimension in _own_dimensions(context))
+        if not opened.setup.parameters.dim and changed["dim"] == own_flags:
             # As if none had been given: then a preset grows with the world again.
             return {"dim": ()}
         return changed
 
     def origin(self, context: FormContext) -> str:
-        return FROM_USER if context.setup.parameters.dim else cluster_origin(context)
+        # One figure is given by a list of all: those that the cluster has anyway are the cluster's.
+        is_own = _has_own_shapes(context) and self.index < len(_own_dimensions(context))
+        own = getattr(_own_dimensions(context)[self.index], self.attribute) if is_own else None
+        is_own = is_own and getattr(find_dimensions(context)[self.index], self.attribute) == own
+        return cluster_origin(context) if is_own else FROM_USER
 
     def differs(self, context: FormContext, other: FormContext) -> bool:
         # If kinds, sizes or the number of dimensions differ, the change belongs to the field of all
@@ -452,8 +502,12 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
 
 
 def dimension_shapes(context: FormContext) -> list[tuple[str, int]]:
-    """Returns kind and size of each dimension of a run."""
-    return [(dimension.kind, dimension.size) for dimension in find_dimensions(context)]
+    """Returns kind and size of each dimension of a run. Raises `UsageError` for an invalid one."""
+    return _shapes(find_dimensions(context))
+
+
+def _shapes(dims: Sequence[Dimension]) -> list[tuple[str, int]]:
+    return [(dimension.kind, dimension.size) for dimension in dims]
 
 
 def find_dimensions(context: FormContext) -> tuple[Dimension, ...]:
@@ -512,7 +566,7 @@ class DimensionsField(ListField):
         return {"dim": tuple(parse_dimension(item).flag() for item in items)}
 
     def origin(self, context: FormContext) -> str:
-        return FROM_USER if context.setup.parameters.dim else cluster_origin(context)
+        return cluster_origin(context) if _has_own_shapes(context) else FROM_USER
 
     def differs(self, context: FormContext, other: FormContext) -> bool:
         has_other_dims = context.setup.parameters.dim != other.setup.parameters.dim

@@ -13,10 +13,9 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
-from simcore.trace.contexts import StepWork
-from simcore.trace.figures import compare_by_work, is_other_work
+from simcore.trace.figures import KnownStep, compare_by_work, is_other_work
 from simcore.units import duration, plural
-from tui.chrome import difference, run_difference
+from tui.chrome import run_difference
 from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped
 from tui.panel import TO_SCREENS, Panel
 from tui.prompt import Prompt
@@ -161,27 +160,14 @@ def _step_cells(run: HistoryRun, first: HistoryRun) -> Line:
     change_line: Line = []
     if run is not first and first.step_ns is not None:
         a, b = _known_step(first), _known_step(run)
-        if compare_by_work(a, b) is None and not is_other_work(a, b):
-            change_line = difference(first.step_ns, run.step_ns)
-        else:
-            change_line = run_difference(a, b, True)
+        is_short = compare_by_work(a, b) is not None or is_other_work(a, b)
+        change_line = run_difference(a, b, is_short)
     return [*line, *fitted(change_line, _DIFFERENCE - 2), (" ", "")]
 
 
-class _KnownStep(NamedTuple):
-    """What is known of a run that need not be in memory: a `SteppedRun`, to say how much work its step is."""
-
-    step_time_ns: int
-    work: StepWork | None
-    left_out: str
-    microbatches: int = 0
-    steps: int = 1
-    has_equal_microbatches: bool = True
-    measured: bool = False
-
-
-def _known_step(run: HistoryRun) -> _KnownStep:
-    return _KnownStep(run.step_ns or 0, run.work, " ".join(run.parameters.without_lines))
+def _known_step(run: HistoryRun) -> KnownStep:
+    left_out = " ".join(run.parameters.without_lines)
+    return KnownStep(run.step_ns or 0, run.work, left_out, run.other_model)
 
 
 _KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"

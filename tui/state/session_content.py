@@ -91,6 +91,7 @@ def format_session(stored: Stored) -> str:
             {"name": run.name, "parameters": run.parameters.explicit_values(), "step_ns": run.step_ns}
             | ({} if run.label is None else {"label": run.label})
             | ({} if run.work is None else {"work": [run.work.replicas, *run.work.counts]})
+            | ({"tokens": run.work.tokens} if run.work is not None and run.work.tokens else {})
             for run in stored.runs
         ],
         "screens": {name: state.as_json() for name, state in stored.screens.items()},
@@ -141,15 +142,19 @@ def _check_run(value: object, where: str) -> StoredRun:
         check_text(entries.get("name"), f"{where}.name", MOST_NAME),
         check_optional(entries.get("step_ns"), f"{where}.step_ns", check_whole),
         check_optional(entries.get("label"), f"{where}.label", check_text),
-        check_optional(entries.get("work"), f"{where}.work", _check_work),
+        _check_work(entries, where),
     )
 
 
-def _check_work(value: object, where: str) -> StepWork:
-    counts = check_items(value, where, check_whole)
+def _check_work(entries: Mapping[str, Any], where: str) -> StepWork | None:
+    value, where_counts = entries.get("work"), f"{where}.work"
+    if value is None:
+        return None
+    counts = check_items(value, where_counts, check_whole)
     if len(counts) < 2:
-        raise invalid_value(value, where, "replicas, then how often each has its micro-batches")
-    return StepWork(counts[1:], counts[0])
+        raise invalid_value(value, where_counts, "replicas, then how often each has its micro-batches")
+    tokens = check_optional(entries.get("tokens"), f"{where}.tokens", check_whole)
+    return StepWork(counts[1:], counts[0], tokens or 0)
 
 
 def _check_parameters(value: object, where: str) -> dict[str, Any]:

@@ -30,6 +30,9 @@ from tui.summary.worst import worst_lines
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
 # Cells of the bars with full names and their frame.
 _LEAST_LEFT = 66
+# Cells of the kernels of a profile with their frame, and the least of the bars next to them; the least rows
+# of kernels.
+_KERNELS, _NARROW_BARS, _LEAST_KERNELS = 84, 52, 7
 _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
 # The most findings; the rows for changes while they are computed; the most lines of a bar; more rows than any
 # screen has.
@@ -164,6 +167,11 @@ class _Sizes:
             # Bars read as well with fewer cells: the names of findings do not.
             needed = max((len(finding.words) for finding in findings), default=0) + 12
             self.left = max(min(self.left, width - needed), min(self.left, _LEAST_LEFT))
+        recording = model.results.recording
+        has_kernels = recording is not None and recording.measured.has_kernels
+        if has_kernels:
+            # Names of kernels are longer than anything of a rank.
+            self.left = min(self.left, max(width - _KERNELS, _NARROW_BARS))
         self.right = width - self.left
         self.worst = len(findings) + 2
         # One row more where there are many, for the memory that the fullest stage needs.
@@ -178,7 +186,8 @@ class _Sizes:
         side_rows, least = self.worst, self.worst
         if not is_folded:
             side_rows += min(model.side_panel.size[0], _SIDE_ROWS) + 6
-            least += min(model.side_panel.size[0], _LEAST_ROWS) + 4
+            least_rows = _LEAST_KERNELS if has_kernels else _LEAST_ROWS
+            least += min(model.side_panel.size[0], least_rows) + 4
         spare = height - self.top - self.bottom
         # The sentence that decides may be the second one: both come before bars that can be merged.
         first_lines = word_lines(model.results.figures.words[:2], width - self.figure - 2, _UNLIMITED)

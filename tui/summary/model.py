@@ -10,7 +10,7 @@ from simcore.trace.findings import TrackInterval, WhatIf, drop_overlap_variants
 from tui.panels import WHAT_IF, PanelCursor, with_most_a_microbatch
 from tui.session import Run
 from tui.summary.bars import Bars, make_bars
-from tui.summary.side_panels import SidePanel, choose_side_panel
+from tui.summary.side_panels import LateRanks, RankMap, SidePanel, choose_side_panel
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
@@ -39,11 +39,19 @@ class SummaryModel(PanelCursor):
 
     def __post_init__(self) -> None:
         self.side_panel = choose_side_panel(self.results)
+        recording = self.results.recording
+        if recording is not None and recording.measured.has_kernels and len(self.results.tracks) == 1:
+            # One rank has one bar: a small screen shows its kernels, or what a replay changes.
+            self.panel = MAP
         self.bars = make_bars(self.results)
         self.notes = sort_by_weight(self.results.diagnostics)
 
     def begin(self) -> None:
-        self.side_panel.show(self.results)
+        # A replay shows what it changes, in place of the kernels or who waits.
+        if isinstance(self.side_panel, RankMap | LateRanks):
+            self.side_panel.show(self.results)
+        else:
+            self.side_panel = choose_side_panel(self.results)
         self.bars = make_bars(self.results, self.bars.room)
         self.notes = sort_by_weight(self.results.diagnostics)
 
@@ -94,7 +102,7 @@ class SummaryModel(PanelCursor):
     def next_side_panel(self) -> None:
         """Shows the next table next to the bars."""
         title = self.side_panel.title
-        self.side_panel.next()
+        self.side_panel = self.side_panel.next()
         self.set_cursor(MAP, *self.cursor(MAP) if self.side_panel.title == title else (0, 0))
 
     def target(self) -> TrackInterval | None:

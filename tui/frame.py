@@ -94,6 +94,8 @@ def middle_cut(text: str, limit: int) -> str:
     return f"{safe[: max(limit - 3 - end, 0)]}...{safe[len(safe) - end :]}"[:limit]
 
 
+# A word with more letters is a name.
+_LONG_WORD = 16
 # Fewer letters of a name say nothing.
 _LEAST_HEAD = 3
 # A word of a name.
@@ -257,6 +259,21 @@ def end_cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: max(limit - 3, 0)]}..."[: max(limit, 0)]
 
 
+def title_cut(title: str, limit: int) -> str:
+    """Returns a title in at most `limit` cells: without its last clauses where there is no room for all, and
+    never with half a word, except of a long name.
+    """
+    if len(title) <= limit:
+        return title
+    least = limit // 2
+    clause = max((end.start() for end in re.finditer("[,;] ", title[: limit + 1])), default=0)
+    if clause >= least:
+        return title[:clause]
+    word = title.rfind(" ", 0, max(limit - len(_DOTS), 0) + 1)
+    is_name = len(title[word + 1 :].partition(" ")[0]) > _LONG_WORD
+    return f"{title[:word]}{_DOTS}" if word >= least and not is_name else end_cut(title, limit)
+
+
 def _is_one_cell(char: str) -> bool:
     return ord(char) <= _LAST_PLAIN and unicodedata.category(char)[0] in "LNPSZ"
 
@@ -347,7 +364,7 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
     return fitted(
         [
             (glyphs.horizontal * 2, "dim"),
-            (f" {end_cut(title, width - 4)} " if title else "", ""),
+            (f" {title_cut(title, width - 4)} " if title else "", ""),
             (glyphs.horizontal * width, "dim"),
         ],
         width,

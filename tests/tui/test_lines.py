@@ -19,6 +19,7 @@ from tui.frame import (
     share_bar,
     shortened,
     text_of,
+    title_cut,
     width_of,
 )
 
@@ -104,6 +105,26 @@ def test_what_all_begin_with_ends_with_a_word_and_leaves_something_of_each(texts
         words = {re.match(r"[ab]*[_.]", text) for text in texts}
         first = {match and match[0] for match in words}
         assert len(first) > 1 or None in first or any(text in first for text in texts)
+
+
+_TITLE = st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=9).flatmap(
+    lambda words: st.lists(st.sampled_from([" ", ", ", "; "]), min_size=len(words), max_size=len(words)).map(
+        lambda gaps: "".join(map("".join, zip(words, gaps, strict=True))).rstrip(" ,;")
+    )
+)
+
+
+@given(_TITLE, st.integers(6, 60))
+def test_a_title_is_cut_between_words(title: str, limit: int) -> None:
+    text = title_cut(title, limit)
+    assert len(text) <= limit
+    front = text.removesuffix("...")
+    if len(title) > limit and len(front) >= limit // 2 and " " in title[: len(front) + 1]:
+        assert title.startswith(front)
+        # A single word of half the room or more may be cut.
+        assert re.match(r"[ ,;]", title[len(front) :]) or " " not in title[limit // 2 : len(front)]
+    elif len(title) <= limit:
+        assert text == title
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 40), st.sampled_from([BLOCKS, ASCII]))

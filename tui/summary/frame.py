@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from simcore.trace.figures import each_words
 from simcore.trace.run import Run
 from tui.change_words import BOTH_HOLD
@@ -13,6 +11,7 @@ from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
     ALL,
     ALL_IN_SHORT,
+    VERDICT,
     assumption_title,
     change_lines,
     fit_sentences,
@@ -37,8 +36,6 @@ _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
 # The most findings; the rows for changes while they are computed; the most lines of a bar; more rows than any
 # screen has.
 _MAX_FINDINGS, _CHANGES, _HIGHEST, _UNLIMITED = 7, 12, 4, 1000
-# The beginning of the sentence that says what a step is bound by.
-_VERDICT = re.compile(r"\S+-bound\. ")
 # Rows of the table next to the bars that are taken neither by other panels, nor by the words. On a small
 # screen: the rules over its parts, and the legend.
 _SIDE_ROWS, _LEAST_ROWS = 8, 3
@@ -350,7 +347,7 @@ class _Headings:
         first = len(word_lines(words[:2], width, max(room, 1)))
         if (
             len(words) > 1
-            and _VERDICT.match(words[1])
+            and VERDICT.match(words[1])
             and first == len(word_lines(words[:1], width, _UNLIMITED))
         ):
             # The first sentence is about the file: what the step is bound by comes before a second finding.

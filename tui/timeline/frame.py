@@ -9,7 +9,7 @@ from simcore.records import NamedTuple
 from simcore.trace.lane_spans import Content
 from simcore.trace.run import account_ns
 from simcore.units import duration, percent, plural
-from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
+from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, share_bar, shortened, text_of, width_of
 from tui.timeline.arrangement import LaneRow
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import LaneCells, draw_lane
@@ -261,7 +261,7 @@ class TimelineFrame:
         lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
         for name, ns in accounts:
             words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
-            bar = "=" * round((width - len(words) - 1) * ns / most)
+            bar = share_bar(ns, most, width - len(words) - 1, self.glyphs)
             lines.append([(words, ""), (bar, "dim")])
         return lines
 

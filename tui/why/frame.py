@@ -20,7 +20,7 @@ from tui.change_words import (
     describe_change,
     name_and_share,
 )
-from tui.frame import Glyphs, Line, cells, cut_distinct, name_cut, rows_around, rule
+from tui.frame import Glyphs, Line, cells, cut_distinct, name_cut, rows_around, rule, share_bar
 from tui.panels import (
     NO_TIME,
     WHAT_IF,
@@ -202,7 +202,7 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
         title = _title(model, panel, size - 2, rows - 2)
         return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
 
-    sums = framed(SUMS, "i other sums", _sum_tables(model, left - 2, upper - 2), left, upper)
+    sums = framed(SUMS, "i other sums", _sum_tables(model, left - 2, upper - 2, glyphs), left, upper)
     knobs = framed(WHAT_IF, "t tries it", what_if_lines(model, right - 2, upper - 2, progress), right, upper)
     lower = height - upper
     segment_box = framed(
@@ -243,7 +243,7 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
             break
         rows = min(rows_left, needed if panel != WHAT_IF or model.knobs else max(needed, _LEAST_PANEL))
         lines.append(rule(_title(model, panel, width, rows - 1), width, glyphs))
-        lines += _panel(model, panel, width, rows - 1, progress)
+        lines += _panel(model, panel, width, rows - 1, glyphs, progress)
         visible_panels.append(panel)
         rows_left -= rows
     lines += [[] for _ in range(rows_left)]
@@ -251,10 +251,10 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
     return [*lines, rule(f"Tab: {others}" if others else "", width, glyphs)]
 
 
-def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) -> list[Line]:
+def _panel(model: WhyModel, panel: str, width: int, rows: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """Returns the lines of a panel, exactly `rows` of them."""
     if panel == SUMS:
-        lines = sum_lines(model, width, rows)
+        lines = sum_lines(model, width, rows, glyphs)
     elif panel == WHAT_IF:
         lines = what_if_lines(model, width, rows, progress)
     else:
@@ -295,7 +295,7 @@ def _row_line(words: str, is_at_cursor: bool) -> Line:
     return [(f"{'>' if is_at_cursor else ' '}{words}", "accent" if is_at_cursor else "")]
 
 
-def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
+def _sum_tables(model: WhyModel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """Returns the chosen sums, and below them as many of the others as the rows have room for."""
     others, rows_left = [], rows - len(model.sums()) - 1
     for grouping in model.other_groupings:
@@ -306,9 +306,9 @@ def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
             rows_left -= count + 2
     # One width of names, so that the figures of all tables are aligned.
     names = max(len(_part_names(model, grouping, width)[1]) for grouping in (model.grouping, *others))
-    lines = sum_lines(model, width, rows, least=names)
+    lines = sum_lines(model, width, rows, glyphs, least=names)
     for grouping in others:
-        lines += [[], *sum_lines(model, width, rows - len(lines) - 1, grouping, names)]
+        lines += [[], *sum_lines(model, width, rows - len(lines) - 1, glyphs, grouping, names)]
     return lines
 
 
@@ -328,7 +328,7 @@ def _part_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, s
 
 
 def sum_lines(
-    model: WhyModel, width: int, rows: int, grouping: str | None = None, least: int = 0
+    model: WhyModel, width: int, rows: int, glyphs: Glyphs, grouping: str | None = None, least: int = 0
 ) -> list[Line]:
     """Returns a line for each part of the path: its time, its share and a bar.
 
@@ -351,8 +351,8 @@ def sum_lines(
     for index in visible:
         what, ns = sums[index]
         words = f"{names[what]:<{size}}{duration(ns):>10}{percent(ns, step):>7} "
-        filled = round(bar * ns / sums[0][1]) if sums[0][1] else 0
-        lines.append([*_row_line(words, focused and index == row), ("=" * filled, "bwd")])
+        filled = share_bar(ns, sums[0][1], bar, glyphs)
+        lines.append([*_row_line(words, focused and index == row), (filled, "bwd")])
     return lines
 
 

@@ -293,7 +293,7 @@ class TimelineFrame:
         """Returns where the cursor is; the notice of the last key; which lanes are left out; the filter and
         the critical path where no line of the view says them.
         """
-        time_text = model.source.axis.clock(model.cursor_ns)
+        time_text = model.clock(model.cursor_ns)
         # Lanes missing from the list are mentioned on every size of screen.
         texts = [words for words in (model.notice, model.arrangement.omission_text) if words]
         if (low or width < _WIDE) and model.filter.is_on:
@@ -340,10 +340,10 @@ class TimelineFrame:
 
     def _view_line(self, model: TimelineModel, width: int) -> Line:
         window = model.window
-        axis, column_ns = model.source.axis, window.span_ns // model.columns
+        column_text = model.source.axis.length(window.span_ns // model.columns)
         line: Line = [(f" {filter_text(model)}  ", "accent")] if model.filter.is_on else []
-        line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
-        column = (f", {axis.length(column_ns)} a column", "")
+        line.append((f" view {model.clock(window.first_ns)} .. {model.clock(window.last_ns)}", ""))
+        column = (f", {column_text} a column", "")
         ranks = (f"   {model.source.of.facts.counts_text}", "")
         # Where there is no room for all, what stands out is kept before what does not change.
         endings: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])

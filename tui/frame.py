@@ -396,17 +396,17 @@ def rows_around(row: int, count: int, rows: int) -> range:
     return range(first, min(first + rows, count))
 
 
-def row_of(line: Line, row: int, rows: int, crowded: bool) -> Line:
-    """Returns the cells of a lane or bar in row `row` from below of `rows`: cells with a height are scaled to
-    all rows.
-
-    crowded: whether low cells are a share, which is scaled too, and no trace or bubble, which is not.
+def row_of(line: Line, row: int, rows: int) -> Line:
+    """Returns the cells of a lane or bar in row `row` from below of `rows`: cells of work are scaled to all
+    rows; traces and bubbles keep their height.
     """
-    least = 0 if crowded else _LEAST_GROWN
     table = {}
     for eighths, glyph in enumerate(_HEIGHTS[1:], 1):
-        height = eighths * rows - 8 * row if eighths >= least else eighths - 8 * row
+        height = eighths * rows - 8 * row if eighths >= _LEAST_GROWN else eighths - 8 * row
         table[ord(glyph)] = _HEIGHTS[max(0, min(height, 8))]
+    # A half-high cell with a gap at its end.
+    height = _LEAST_GROWN * rows - 8 * row
+    table[ord("▖")] = "▉" if height >= 8 else "▖" if height > 0 else " "
     return [(text.translate(table), role) for text, role in line]
 
 

@@ -28,7 +28,7 @@ SEED = "fixtures/002_gpt_1024npu.txt"
 # It is opened in two thirds of the time, for what is the same of every file.
 TABLE = "fixtures/003_gpt2_large_op_table.txt"
 # Generous: the machine may be busy. A wait ends as soon as what it waits for is there.
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 # Makes the terminal the controlling one, as a login does: without it no SIGWINCH would come.
 # LC_CTYPE is what this Python itself sets under LANG=C; the program must not inherit it.

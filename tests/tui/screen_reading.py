@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from tui.app import WltuiApp
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 def screen_text(app: WltuiApp) -> str:

@@ -24,7 +24,7 @@ from tests.measured.test_replay_by_hand import op, run_of
 from tests.says import figures
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import drawn_summary, run, seed
-from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import draft_run, press, resize, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.change_words import flags_in
 from tui.frame import BLOCKS, text_of
@@ -216,7 +216,7 @@ async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says
         best = app.session.current.what_if()[0]
         # What `t` tries is what stands first, as long as the row says.
         await press(pilot, "t")
-        await run_over(pilot)
+        await draft_run(pilot)
         assert app.session.current.parameters == best.parameters
         assert app.session.current.step_time_ns == best.better10_ns == 8_702_227_542
 

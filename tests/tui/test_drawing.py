@@ -1,8 +1,9 @@
-"""Cells: what fills most of one is what it shows, and a short span leaves a trace on its stream."""
+"""Cells: one shows a kind that it has, and a short span leaves a trace on its stream."""
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,8 @@ from tests.tui.made_runs import (
     window_of,
 )
 from tui.frame import ASCII, BLOCKS, Line, width_of
-from tui.timeline.drawing import CROWDED, alternating_kinds, draw_lane, majority_kinds
+from tui.timeline.column_kinds import majority_kinds
+from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import Lane
 from tui.timeline.window import Window
 
@@ -35,7 +37,7 @@ LETTERS = {
 }  # fmt: skip
 
 
-BWD, WG, BUBBLE = (KINDS.index(name) for name in ("bwd", "wg", "bubble"))
+BWD, WG = KINDS.index("bwd"), KINDS.index("wg")
 
 
 def drawn_cells(line: Line) -> list[tuple[str, str]]:
@@ -43,92 +45,47 @@ def drawn_cells(line: Line) -> list[tuple[str, str]]:
     return [(char, role) for text, role in line for char in text]
 
 
-def expected_cell(lane: Lane, first_ns: int, last_ns: int) -> tuple[str, str]:
-    """What a cell must show, from a naive sum."""
-    found = naive_cell(lane, first_ns, last_ns)
-    if not found:
+def expected_busy_cell(lane: Lane, first_ns: int, last_ns: int) -> tuple[str, str]:
+    """What a cell of communication must show, from a naive sum."""
+    ns_by_kind = naive_cell(lane, first_ns, last_ns)
+    if not ns_by_kind:
         return " ", ""
-    backward = found.get(BWD, 0) + found.get(WG, 0)
-    whole = {one: ns for one, ns in found.items() if one != WG} | ({BWD: backward} if backward else {})
-    category = min(whole, key=lambda one: (-whole[one], one))
-    if category == BWD and 3 * found.get(WG, 0) >= 2 * backward:
-        category = WG
-    name = KINDS[category]
-    if lane.stream in (None, "compute"):
-        return LETTERS[name], "" if name == "idle" else name
-    return ("#" if found[category] * 2 > last_ns - first_ns else "+"), name
+    kind = min(ns_by_kind, key=lambda one: (-ns_by_kind[one], one))
+    return ("#" if ns_by_kind[kind] * 2 > last_ns - first_ns else "+"), KINDS[kind]
 
 
-def mostly_empty(
-    lane: Lane, edges: list[int], expected: list[tuple[str, str]], column: int
-) -> tuple[str, str]:
-    """A cell of compute that is mostly empty is a trace, and so is work in one that is mostly idle."""
-    found = naive_cell(lane, edges[column], edges[column + 1])
-    running = {kind: ns for kind, ns in found.items() if kind not in NAMELESS}
-    if lane.stream is None:
-        if expected[column] != (" ", "") or not running:
-            return expected[column]
-        return "+", KINDS[min(running, key=lambda kind: (-running[kind], kind))]
-    if not found or 2 * sum(found.values()) >= edges[column + 1] - edges[column]:
-        return expected[column]
-    return "+", expected[column][1]
-
-
-def check_alternating(lane: Lane, edges: list[int], cells: list[tuple[str, str]]) -> None:
-    """Where short spans take turns a cell has a kind that fills an eighth of it, or what fills most of it."""
-    for (char, role), (first, last) in zip(cells, pairwise(edges), strict=True):
-        found = naive_cell(lane, first, last)
-        if role.endswith(" reversed") or char in " +":
-            continue
-        backward = found.get(BWD, 0) + found.get(WG, 0)
-        ns = backward if role in ("bwd", "wg") else found.get(KINDS.index(role), 0)
-        assert 8 * ns >= last - first or ns == max(found.values())
-
-
-@settings(max_examples=200)
-@given(st.integers(60, 190), st.integers(60, 190), st.integers(0, 300))
-def test_short_spans_that_take_turns_have_as_many_columns_as_they_have_time(
-    work: int, gap: int, first: int
-) -> None:
-    """Passes of 1.2 columns were now and then a block of four, a straggler that nobody ran. Planted: what
-    fills most of each.
-    """
-    columns, width = 66, 100
-    edges = [width * column for column in range(columns + 1)]
-    sums = {kind: [0] * columns for kind in (BWD, BUBBLE)}
-    for ns in range(edges[-1]):
-        sums[BWD if (ns + first) % (work + gap) < work else BUBBLE][ns // width] += 1
-    kinds = alternating_kinds(sums, edges)
-    for kind, length in ((BWD, work), (BUBBLE, gap)):
-        assert abs(kinds.count(kind) - sum(sums[kind]) / width) <= 2
-        longest = max(len(list(same)) for one, same in groupby(kinds) if one == kind)
-        assert longest < length / width + 3
+def as_drawn(kinds: Iterable[int]) -> set[str]:
+    """The roles that a cell with these kinds may have: gradients are backward or weight gradient."""
+    names = {KINDS[kind] for kind in kinds}
+    return names | ({"bwd", "wg"} if names & {"bwd", "wg"} else set())
 
 
 def check_lane(lane: Lane, window: Window, columns: int) -> None:
-    """Compare a drawn lane with the naive one, cell by cell; names are letters over cells."""
+    """Compare a drawn lane with naive sums; names are letters over cells."""
     edges = window.edges(columns)
-    drawn = draw_lane(lane, window, columns, ASCII, colour=True)
-    cells = drawn_cells(drawn.line)
+    cells = drawn_cells(draw_lane(lane, window, columns, ASCII, colour=True).line)
     assert len(cells) == columns
-    if drawn.crowded:
-        return
-    if drawn.narrow and lane.content.covers_all:
-        check_alternating(lane, edges, cells)
-        return
-    expected = [expected_cell(lane, edges[column], edges[column + 1]) for column in range(columns)]
-    if lane.by_majority:
-        expected = [mostly_empty(lane, edges, expected, column) for column in range(columns)]
-    for column, (char, role) in enumerate(cells):
-        expected_char, expected_role = expected[column]
-        if role.endswith(" reversed"):
-            # A name stands over the whole of its span, a cell of it that is mostly empty included.
-            assert role == f"{expected_role} reversed" or expected_char in " +"
-        elif char == " ":
-            # A blank has whatever role makes fewer pieces.
-            assert expected_char == " ", f"column {column}"
+    for column, ((char, role), (first, last)) in enumerate(zip(cells, pairwise(edges), strict=True)):
+        if not lane.by_majority:
+            expected = expected_busy_cell(lane, first, last)
+            # A blank has whatever role makes fewer pieces; a name stands over its span.
+            is_named = role == f"{expected[1]} reversed"
+            assert is_named or (char, role) == expected or char == expected[0] == " ", f"column {column}"
+            continue
+        sums = naive_cell(lane, first, last)
+        is_full = sum(sums.values()) >= last - first
+        running = {kind: ns for kind, ns in sums.items() if kind not in NAMELESS}
+        if char == " " and not role:
+            assert not running, f"column {column}"
+            assert "idle" in as_drawn(sums) or not is_full, f"column {column}"
+        elif char == "+":
+            # A trace of what runs longest in a cell that counts as idle or empty.
+            assert "idle" in as_drawn(sums) or not is_full, f"column {column}"
+            assert role == KINDS[min(running, key=lambda kind: (-running[kind], kind))]
         else:
-            assert (char, role) == (expected_char, expected_role), f"column {column}"
+            kind = role.removesuffix(" reversed")
+            assert kind in as_drawn(sums), f"column {column}"
+            assert role != kind or char == LETTERS[kind], f"column {column}"
 
 
 @st.composite
@@ -142,7 +99,7 @@ def stretches(draw: st.DrawFn, results: SimulatedRun) -> tuple[Window, int]:
 
 @settings(max_examples=25)
 @given(st.data(), cases(8))
-def test_each_cell_shows_what_fills_most_of_it(data: st.DataObject, case: Case) -> None:
+def test_each_cell_shows_a_kind_that_it_has(data: st.DataObject, case: Case) -> None:
     results = SimulatedRun(simulate(*case))
     window, columns = data.draw(stretches(results))
     for lane in all_lanes(results):
@@ -151,7 +108,7 @@ def test_each_cell_shows_what_fills_most_of_it(data: st.DataObject, case: Case) 
 
 @settings(max_examples=30)
 @given(stretches(small()))
-def test_each_cell_of_a_pipeline_shows_what_fills_most_of_it(stretch: tuple[Window, int]) -> None:
+def test_each_cell_of_a_pipeline_shows_a_kind_that_it_has(stretch: tuple[Window, int]) -> None:
     for lane in all_lanes(small()):
         check_lane(lane, *stretch)
 
@@ -234,16 +191,39 @@ EIGHTHS = "▏▎▍▌▋▊▉"
 
 @pytest.mark.parametrize("eighths", range(9))
 def test_a_cell_that_one_kind_begins_and_another_ends_is_an_eighth_block(eighths: int) -> None:
-    # Ten cells of 80 ns: forward ends in the fourth one. Names would need five cells.
-    lane = phases(240 + 10 * eighths, 560 - 10 * eighths)
-    cells = cells_of(lane, Window.whole(800), 10)
-    edge = ("▄", "fwd") if eighths == 8 else (EIGHTHS[eighths - 1], "fwd on bwd") if eighths else None
-    assert cells[2] == ("▄", "fwd")
-    if edge is None:
-        assert cells[3][1].startswith("bwd")
+    # Twenty cells of 80 ns: forward ends in the seventh one, and names make it as high as backward.
+    lane = phases(480 + 10 * eighths, 1120 - 10 * eighths)
+    cells = cells_of(lane, Window.whole(1600), 20)
+    assert cells[5][1] == "fwd reversed"
+    if 0 < eighths < 8:
+        assert cells[6] == (EIGHTHS[eighths - 1], "fwd on bwd")
     else:
-        assert cells[3] == edge
-    assert cells[4][1] == "bwd reversed"
+        assert cells[6][1] == ("fwd reversed" if eighths else "bwd reversed")
+    assert cells[7][1] == "bwd reversed"
+
+
+def test_where_a_low_kind_without_a_name_meets_a_full_one_no_cell_is_a_sliver() -> None:
+    for fwd in range(240, 330, 10):
+        cells = cells_of(phases(fwd, 1600 - fwd), Window.whole(1600), 20)
+        assert not set(EIGHTHS) & {char for char, _ in cells[:5]}, fwd
+        assert {role for _, role in cells} == {"fwd", "bwd reversed"}
+
+
+def test_spans_of_one_kind_are_parted_by_a_hairline_where_both_have_two_columns() -> None:
+    def lane_of_layers(*lengths: int) -> Lane:
+        rows = [layer(f"l{number}", ns, 1000) for number, ns in enumerate(lengths)]
+        return lane_of(run(make_workload(rows, tp=1, pp=1, all_gpus=1)), 0)
+
+    # Ten columns of forward at 100 ns each, ten of backward.
+    cells = cells_of(lane_of_layers(300, 300, 100, 300), Window(0, 1000, 4000), 10)
+    assert "".join(char for char, _ in cells) == "▄▄▖▄▄▄▄▄▄▄"
+    # Before a name it stands in the blank of the name.
+    cells = cells_of(lane_of_layers(300, 600, 100), Window(0, 1000, 4000), 10)
+    assert cells[3] == ("▏", "fwd reversed")
+    assert "".join(char for char, _ in cells[:3]) == "▄▄▄"
+    # Backward fills its cells: the hairline is the last eighth of one.
+    cells = cells_of(lane_of_layers(100, 100), Window(200, 2000, 2200), 8)
+    assert ("▉", "bwd") in cells
 
 
 def test_without_colour_and_in_ascii_no_cell_is_an_eighth_block() -> None:
@@ -293,11 +273,11 @@ def test_an_edge_tells_how_much_of_its_cell_the_left_kind_fills(stretch: tuple[W
 
 
 def test_a_name_beside_an_edge_begins_right_behind_it() -> None:
-    lane = phases(270, 1330)
+    lane = phases(510, 1090)
     cells = cells_of(lane, Window.whole(1600), 20)
-    assert cells[3] == ("▍", "fwd on bwd")
-    assert "".join(char for char, _ in cells[4:]) == "a ig" + " " * 12
-    assert {role for _, role in cells[4:]} == {"bwd reversed"}
+    assert cells[6] == ("▍", "fwd on bwd")
+    assert "".join(char for char, _ in cells[7:]) == "a ig" + " " * 9
+    assert {role for _, role in cells[7:]} == {"bwd reversed"}
 
 
 # -- weight gradients apart ------------------------------------------------------------
@@ -344,37 +324,20 @@ def test_where_both_gradients_have_over_a_third_it_is_plainly_backward(
     assert majority_kinds({fwd: [ig + wg], **sums}, 1)[0] == fwd
 
 
-# -- crowded rows ----------------------------------------------------------------------
+# -- many short spans ------------------------------------------------------------------
 
 
-def crowded() -> Lane:
+def short_passes() -> Lane:
     """A rank whose forward and backward alternate in nearly every cell of 176."""
     return lane_of(seed(microbatches=48), 8)
 
 
 @pytest.mark.slow
-def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
-    lane = crowded()
+def test_a_row_of_many_short_spans_has_few_pieces_in_colour_and_one_without() -> None:
+    lane = short_passes()
     window = Window.whole(lane.of.results.simulation.step_time_ns)
-    edges = window.edges(176)
-    for glyphs in (BLOCKS, ASCII):
-        drawn = draw_lane(lane, window, 176, glyphs, colour=True)
-        assert drawn.crowded
-        assert len(drawn.line) <= CROWDED
-        for column, (char, role) in enumerate(drawn_cells(drawn.line)):
-            found = naive_cell(lane, edges[column], edges[column + 1])
-            busy = sum(found.get(KINDS.index(name), 0) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
-            level = -(-busy * 8 // (edges[column + 1] - edges[column]))
-            assert char == (glyphs.heat[max(level, 1)] if role else " ")
-
-
-def test_a_row_of_80_runs_is_not_crowded_and_without_colour_none_is() -> None:
-    lane = crowded()
-    window = Window.whole(lane.of.results.simulation.step_time_ns)
-    assert not draw_lane(lane, window, 96, BLOCKS, colour=True).crowded
-    mono = draw_lane(lane, window, 176, BLOCKS, colour=False)
-    assert not mono.crowded
-    assert len(mono.line) == 1
+    assert len(draw_lane(lane, window, 176, BLOCKS, colour=True).line) <= 100
+    assert len(draw_lane(lane, window, 176, BLOCKS, colour=False).line) == 1
 
 
 def test_a_row_knows_whether_its_spans_have_columns_to_themselves() -> None:
@@ -385,11 +348,10 @@ def test_a_row_knows_whether_its_spans_have_columns_to_themselves() -> None:
     # Three columns and two, or a few passes in view, are what they look like.
     assert not draw_lane(lane, whole, 176, BLOCKS, colour=True).narrow
     assert not draw_lane(lane, window_of(seed(), step // 2, step // 20), 66, BLOCKS, colour=True).narrow
-    # Nobody takes a height for a pass.
-    crowd = crowded()
-    whole = Window.whole(crowd.of.results.simulation.step_time_ns)
-    assert not draw_lane(crowd, whole, 176, BLOCKS, colour=True).narrow
-    assert draw_lane(crowd, whole, 176, BLOCKS, colour=False).narrow
+    lane = short_passes()
+    whole = Window.whole(lane.of.results.simulation.step_time_ns)
+    for colour in (True, False):
+        assert draw_lane(lane, whole, 176, BLOCKS, colour=colour).narrow
 
 
 def test_blanks_between_spans_of_a_stream_cost_no_piece() -> None:

@@ -25,7 +25,7 @@ def weight_gradients_apart() -> SimulatedRun:
     return seed(schedule="zb-h1")
 
 
-def crowded() -> SimulatedRun:
+def many_passes() -> SimulatedRun:
     """So many micro-batches that kinds alternate in nearly every cell of a wide screen."""
     return seed(microbatches=48)
 
@@ -68,12 +68,14 @@ async def test_arranged_lanes_without_colour_are_drawn_as_before(
     assert await frame_after(app, (80, 24), keys) == snapshot
 
 
-async def test_crowded_rows_are_drawn_as_before(make_app: MakeApp, snapshot: SnapshotAssertion) -> None:
-    assert await frame_after(make_app(crowded()), (200, 30), ("j",)) == snapshot
+async def test_rows_of_many_passes_are_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion
+) -> None:
+    assert await frame_after(make_app(many_passes()), (200, 30), ("j",)) == snapshot
 
 
 async def test_a_frame_of_200_columns_has_few_pieces(make_app: MakeApp) -> None:
-    for results, keys in ((seed(), ("j", "I", "z")), (crowded(), ("z",)), (slow(), ("z",))):
+    for results, keys in ((seed(), ("j", "I", "z")), (many_passes(), ("z",)), (slow(), ("z",))):
         app = make_app(results)
         async with app.run_test(size=(200, 50)) as pilot:
             await press(pilot, *keys)

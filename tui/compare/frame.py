@@ -17,7 +17,8 @@ from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, PAIRS, Compar
 from tui.compare.source import ComparedLanes
 from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
 from tui.panels import box, join_panels
-from tui.timeline.drawing import draw_lane, majority_kinds
+from tui.timeline.column_kinds import majority_kinds
+from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import SpanLane, format_share
 from tui.timeline.margins import legend, ticks
 
@@ -417,8 +418,8 @@ def _lane_rows(
     pair. mark: what tints columns of `differ`.
     """
     lane_cells = draw_lane(lane, model.side_window(side), model.columns, glyphs, colour, tall=high > 1)
-    rows = [row_of(lane_cells.plain, above, high, lane_cells.crowded) for above in range(high - 1, 0, -1)]
-    rows.append(row_of(lane_cells.line, 0, high, lane_cells.crowded) if high > 1 else lane_cells.line)
+    rows = [row_of(lane_cells.plain, above, high) for above in range(high - 1, 0, -1)]
+    rows.append(row_of(lane_cells.line, 0, high) if high > 1 else lane_cells.line)
     if mark:
         rows = [tint_columns(row, differ, mark) for row in rows]
     if is_at_cursor:
@@ -505,10 +506,10 @@ def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) 
     for entries, names_kinds in ((kinds, True), (kinds, False), (short, False)):
         # Blank cells need no words.
         visible = [entry for entry in entries if entry.fill != "idle"]
-        full_width = width_of(legend(visible, glyphs, _UNLIMITED, colour, False, False, wide=names_kinds))
+        full_width = width_of(legend(visible, glyphs, _UNLIMITED, colour, False, wide=names_kinds))
         if full_width < room and (wide or not names_kinds):
             break
-    return [*line, *legend(entries, glyphs, room, colour, False, False, wide=names_kinds)]
+    return [*line, *legend(entries, glyphs, room, colour, False, wide=names_kinds)]
 
 
 def _cursor_lines(model: CompareModel, wide: bool) -> list[Line]:

@@ -276,11 +276,9 @@ class Bars:
                 figures += f"{figure:>{cells}}"
             line: Line = [(fitted([(label, "")], len(head))[0][0], role)]
             bar_line = _bar(_account_parts(sums), step_ns, bar_width, glyphs)
-            upper = [row_of(bar_line, above, high, False) for above in range(high - 1, 0, -1)]
+            upper = [row_of(bar_line, above, high) for above in range(high - 1, 0, -1)]
             lines += [[(" " * len(head), ""), *cells] for cells in upper]
-            lines.append(
-                [*line, *(row_of(bar_line, 0, high, False) if high > 1 else bar_line), (figures, role)]
-            )
+            lines.append([*line, *(row_of(bar_line, 0, high) if high > 1 else bar_line), (figures, role)])
         return lines
 
     def legend(self, width: int, glyphs: Glyphs) -> Line:

@@ -1,35 +1,32 @@
-"""Turns the spans of a lane into cells: what fills most of a cell decides its glyph and colour.
+"""Turns the spans of a lane into cells: the kind of a column decides its glyph and colour.
 
 Names stand inside spans of five cells and more, truncated at the span's end, never wrapped. Where a span ends
-inside a cell stands an eighth block, the left kind in front, the right one behind.
+inside a cell stands an eighth block, the left kind in front, the right one behind; a hairline parts two spans
+of one kind.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from itertools import compress, groupby, islice, takewhile
-from operator import add, and_, itemgetter, ne, sub
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import compress, groupby, takewhile
+from operator import itemgetter, ne
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import COMPUTING, KINDS, NAMELESS, Content
+from simcore.trace.lane_spans import KINDS, NAMELESS, Content
 from tui.frame import ASCII, Glyphs, Line
+from tui.timeline.column_kinds import NOTHING, Edge, count_lone, count_runs, majority_kinds, shared_kinds
 from tui.timeline.critical import PathLanes, fade_cells, mark_fills, mark_names
 from tui.timeline.lanes import SpanLane
 from tui.timeline.window import Window
 
-_IDLE, _BWD, _WG = (KINDS.index(name) for name in ("idle", "bwd", "wg"))
-_NOTHING = -1
+_IDLE = KINDS.index("idle")
 # Kinds that run, in contrast to waiting: no cell is blank in which one of these does.
 _RUNNING = frozenset(range(len(KINDS))) - NAMELESS
-# Where one column in so many differs from both its neighbours, passes of 1.2 columns look like a long one
-# that moves from lane to lane; passes of 3 columns and bubbles of 2 are read correctly.
+# Where one column in so many differs from both its neighbours, which span has which column is chance.
 _LONE_OF = 4
-# A kind may have a column from this part of it on, 1 of so many.
-_SEEN_FROM = 8
-# A row with more runs of one kind is drawn by how busy it is: each run is a segment to send to the terminal.
-CROWDED = 80
-_MOST_RUNS_SHADED = 40
+# In colour each run of one kind is a segment to send to the terminal.
+_MOST_RUNS = 80
 # Edges cost one more segment for each run.
 _MOST_RUNS_WITH_EDGES = 40
 _OWN_GLYPH = ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kernel", "copy")
@@ -40,8 +37,6 @@ class LaneCells(NamedTuple):
     """A lane's cells."""
 
     line: Line
-    crowded: bool
-    """Whether the height of the cells is how busy the ranks are."""
     narrow: bool
     """Whether so many spans are narrower than two columns that it is chance which of them has a column to
     itself.
@@ -72,43 +67,50 @@ def draw_lane(
     sums = content.column_sums(edges)
     if window.span_ns < columns:
         _repeat_instants(sums, edges)
-    kinds = majority_kinds(sums, columns)
-    crowded = narrow = False
-    found_edges: dict[int, _Edge] = {}
+    narrow = False
+    edge_cells: dict[int, _EdgeCell] = {}
+    hairlines: list[int] = []
+    names: list[_Name] = []
     if lane.by_majority:
-        row_cells, kinds, visible_kinds = _kind_cells(kinds, content.covers_all, sums, edges, glyphs)
-        if colour and _count_runs(visible_kinds) > CROWDED:
-            crowded = True
-            row_cells = _shaded_cells(visible_kinds, sums, edges, glyphs)
-        else:
-            narrow = _LONE_OF * _count_lone(kinds) > columns
-            if narrow and content.covers_all:
-                row_cells, kinds, _ = _kind_cells(alternating_kinds(sums, edges), True, sums, edges, glyphs)
-            if colour and glyphs is not ASCII and _count_runs(kinds) <= _MOST_RUNS_WITH_EDGES:
-                found_edges = _edge_cells(kinds, sums, edges)
+        kinds = shared_kinds(sums, edges)
+        narrow = _LONE_OF * count_lone(kinds) > columns
+        if colour and glyphs is not ASCII:
+            runs = count_runs(kinds)
+            if runs > _MOST_RUNS:
+                kinds = shared_kinds(sums, edges, has_few_runs=True)
+            elif runs <= _MOST_RUNS_WITH_EDGES:
+                kinds, edge_cells = _find_visible_edges(sums, content, window, edges)
+            hairlines = _find_hairlines(kinds, content, window, edges)
+        row_cells = _kind_cells(kinds, sums, glyphs)
     else:
+        kinds = majority_kinds(sums, columns)
         row_cells = _busy_cells(kinds, sums, edges, glyphs)
+    names = _find_names(kinds, edge_cells, content, window, edges)
     path_flags = None if path is None else path.path_columns(lane, edges)
     if path_flags is not None:
         mark_fills(row_cells, path_flags, content.covers_all, glyphs, letters=not colour or glyphs is ASCII)
-    plain: Line = (
-        _merge_roles([(text, "") for text, _ in row_cells] if not colour else row_cells) if tall else []
-    )
-    name_columns = _write_names(row_cells, kinds, found_edges, lane, content, window, edges, colour)
-    _put_edges(row_cells, found_edges)
+    plain: Line = []
+    if tall:
+        plain_cells = list(row_cells)
+        _put_hairlines(plain_cells, hairlines)
+        plain = _merge_roles(plain_cells if colour else [(text, "") for text, _ in plain_cells])
+    _write_names(row_cells, names, edge_cells, lane, content, colour)
+    _put_hairlines(row_cells, hairlines)
+    for column, cell in edge_cells.items():
+        row_cells[column] = cell.glyph, cell.role
     for seam in lane.seams:
         if edges[0] < seam < edges[-1]:
             row_cells[bisect_right(edges, seam) - 1] = (glyphs.vertical, "bright")
     if not colour:
         if path_flags is not None:
-            mark_names(row_cells, path_flags, name_columns)
+            mark_names(row_cells, path_flags, [(name.left, name.right) for name in names])
         # One style for all cells: glyphs tell kinds apart, and the row is one segment.
         row_cells = [(text, "") for text, _ in row_cells]
     line = _merge_roles(row_cells)
     if colour and path_flags is not None:
         line = fade_cells(line, path_flags)
         plain = fade_cells(plain, path_flags) if plain else plain
-    return LaneCells(line, crowded, narrow, plain)
+    return LaneCells(line, narrow, plain)
 
 
 def _merge_roles(row_cells: list[tuple[str, str]]) -> Line:
@@ -126,139 +128,30 @@ def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
                 values[column] = values[column + 1]
 
 
-def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
-    """Returns the kind that fills most of each column, the first in KINDS of equal ones; _NOTHING where none
-    does.
-
-    Input and weight gradient count together as backward. Where a schedule separates them the cell is of the
-    larger one, and plainly backward where both have over a third.
+def _kind_cells(kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs) -> list[tuple[str, str]]:
+    """Returns the cells of the columns' kinds: what runs in an idle column leaves a trace, and whatever there
+    is in an empty one.
     """
-    if not sums:
-        return [_NOTHING] * columns
-    together = _sum_backward(sums)
-    order = sorted(together)
-    if len(order) == 1:
-        kinds = [order[0]] * columns
-        most = together[order[0]]
-    else:
-        by_column = list(zip(*(together[kind] for kind in order), strict=True))
-        most = list(map(max, by_column))
-        kinds = [order[values.index(ns)] for values, ns in zip(by_column, most, strict=True)]
-    if 0 in most:
-        kinds = [kind if ns else _NOTHING for kind, ns in zip(kinds, most, strict=True)]
-    return _with_weight_gradients(kinds, together, sums)
-
-
-def _sum_backward(sums: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Returns ns of each kind by column, with input and weight gradient as one."""
-    if _WG not in sums or _BWD not in sums:
-        return sums
-    together = {kind: values for kind, values in sums.items() if kind != _WG}
-    together[_BWD] = list(map(add, sums[_BWD], sums[_WG]))
-    return together
-
-
-def _with_weight_gradients(
-    kinds: list[int], together: dict[int, list[int]], sums: dict[int, list[int]]
-) -> list[int]:
-    """Returns the kinds, with backward changed in place where it is mostly weight gradient. together: the
-    kinds of `sums` with both as one.
-    """
-    if together is not sums:
-        for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
-            if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
-                kinds[column] = _WG
-    return kinds
-
-
-def alternating_kinds(sums: dict[int, list[int]], edges: Sequence[int]) -> list[int]:
-    """Returns the kinds of columns in which shorter spans alternate, each in as many of them as it has time.
-
-    With the majority of each column, passes of 1.2 columns would now and then make a block of four, which
-    reads as a straggler. A kind can have a column only if it fills an eighth of it: a shorter one, such as a
-    collective in each pass, would be seen where it is not. The time that a kind lacks is carried on, one
-    column's time at most.
-    """
-    together = _sum_backward(sums)
-    order = sorted(together)
-    carried, kinds = [0] * len(order), []
-    widths = map(sub, islice(edges, 1, None), edges)
-    for width, *values in zip(widths, *(together[kind] for kind in order), strict=True):
-        best = _NOTHING
-        for at, ns in enumerate(values):
-            if _SEEN_FROM * ns >= width and ns:
-                carried[at] = min(carried[at] + ns, 2 * width)
-                if best < 0 or carried[at] > carried[best]:
-                    best = at
-        if best < 0 and any(values):
-            best = values.index(max(values))
-        if best >= 0:
-            carried[best] = max(carried[best] - width, -width)
-        kinds.append(order[best] if best >= 0 else _NOTHING)
-    return _with_weight_gradients(kinds, together, sums)
-
-
-def _kind_cells(
-    kinds: list[int],
-    covers_all: bool,
-    sums: dict[int, list[int]],
-    edges: Sequence[int],
-    glyphs: Glyphs,
-) -> tuple[list[tuple[str, str]], list[int], list[int]]:
-    """Returns (cells, kinds, kinds with what runs where most is idle): cells that are mostly empty have a
-    trace.
-    """
-    cell_of = {kind: _majority_cell(kind, glyphs) for kind in set(kinds)}
+    cell_of = {kind: _cell_of(kind, glyphs) for kind in set(kinds)}
     row_cells = list(map(cell_of.__getitem__, kinds))
-    visible_kinds = _trace_idle_cells(row_cells, kinds, sums, glyphs) if _IDLE in sums else kinds
-    if not covers_all:
-        kinds = _trace_half_empty(row_cells, kinds, sums, edges, glyphs)
-    return row_cells, kinds, visible_kinds
+    traced = {_IDLE: _RUNNING & sums.keys(), NOTHING: sums.keys() - {_IDLE}}
+    for blank in traced.keys() & cell_of.keys():
+        values = [(kind, sums[kind]) for kind in traced[blank]]
+        if not values:
+            continue
+        any_ns = list(map(max, zip(*(ns for _, ns in values), strict=True)))
+        for column in compress(range(len(kinds)), map(blank.__eq__, kinds)):
+            if any_ns[column]:
+                running = [one for one in values if one[0] in _RUNNING and one[1][column]] or values
+                kind, _ = max(running, key=lambda one: (one[1][column], -one[0]))
+                row_cells[column] = glyphs.partly, KINDS[kind]
+    return row_cells
 
 
-def _majority_cell(kind: int, glyphs: Glyphs) -> tuple[str, str]:
-    if kind in (_NOTHING, _IDLE):
+def _cell_of(kind: int, glyphs: Glyphs) -> tuple[str, str]:
+    if kind in (NOTHING, _IDLE):
         return " ", ""
     return glyphs.fills[_GLYPH[KINDS[kind]]], KINDS[kind]
-
-
-def _trace_idle_cells(
-    row_cells: list[tuple[str, str]], kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs
-) -> list[int]:
-    """Returns the kinds, with what runs in a cell that is mostly idle, and so blank: it leaves a trace."""
-    visible_kinds = list(kinds)
-    running = {kind: values for kind, values in sums.items() if kind in _RUNNING}
-    if not running:
-        return visible_kinds
-    # Most idle cells hold nothing.
-    runs_anything = map(any, zip(*running.values(), strict=True))
-    idle = map(_IDLE.__eq__, kinds)
-    for column in compress(range(len(kinds)), map(and_, runs_anything, idle)):
-        most = max(running, key=lambda kind: (running[kind][column], -kind))
-        visible_kinds[column] = most
-        row_cells[column] = glyphs.partly, KINDS[most]
-    return visible_kinds
-
-
-def _trace_half_empty(
-    row_cells: list[tuple[str, str]],
-    kinds: list[int],
-    sums: dict[int, list[int]],
-    edges: Sequence[int],
-    glyphs: Glyphs,
-) -> list[int]:
-    """Returns the kinds, _NOTHING where a cell is mostly empty; such a cell has a trace, whatever its
-    neighbours are.
-
-    Without that, gaps shorter than a cell, and spans of a few ns, would look like work without a break.
-    """
-    filled = list(map(sum, zip(*(values for kind, values in sums.items() if kind != _IDLE), strict=True)))
-    remaining_kinds = list(kinds)
-    for column, kind in enumerate(kinds):
-        if kind not in (_NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
-            remaining_kinds[column] = _NOTHING
-            row_cells[column] = glyphs.partly, KINDS[kind]
-    return remaining_kinds
 
 
 def _busy_cells(
@@ -270,7 +163,7 @@ def _busy_cells(
     row_cells = []
     role = ""
     for column, kind in enumerate(kinds):
-        if kind == _NOTHING:
+        if kind == NOTHING:
             # Blanks between spans share their role, which saves one segment each.
             row_cells.append((" ", role))
             continue
@@ -280,95 +173,104 @@ def _busy_cells(
     return row_cells
 
 
-def _shaded_cells(
-    kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
-) -> list[tuple[str, str]]:
-    """Returns cells as high as their ranks are busy; where kinds alternate, all have the colour of the
-    largest.
+# The last cell of a span whose neighbour is of its kind: the same colour, with a gap at its end.
+_PARTED = {"█": "▉", "▇": "▉", "▆": "▉", "▄": "▖", "▅": "▖"}
+# Spans from this many columns on are parted from neighbours that are as wide.
+_PARTED_FROM = 2
+
+
+def _find_hairlines(
+    kinds: Sequence[int], content: Content, window: Window, edges: Sequence[int]
+) -> list[int]:
+    """Returns the last columns of spans that end where another one of their kind begins; both are two columns
+    wide.
     """
-    smooth_kinds = _smooth_kinds(kinds, sums)
-    computing = [values for kind, values in sums.items() if kind in COMPUTING]
-    other = [values for kind, values in sums.items() if kind not in COMPUTING and kind != _IDLE]
-    levels = len(glyphs.heat) - 1
-    row_cells = []
-    for column, kind in enumerate(smooth_kinds):
-        if kind == _IDLE:
-            # A column merged with idle neighbours keeps its own kind.
-            kind = kinds[column]
-        if kind in (_NOTHING, _IDLE):
-            row_cells.append((" ", ""))
+    spans, columns = content.spans, len(kinds)
+    least_ns = _PARTED_FROM * window.span_ns // columns
+    hairlines = []
+    for index in _long_spans(content, least_ns, window, columns):
+        start, kind = spans.start[index], spans.category[index]
+        if not (
+            index
+            and spans.end[index - 1] == start
+            and spans.category[index - 1] == kind
+            and start - spans.start[index - 1] >= least_ns
+        ):
             continue
-        busy = sum(values[column] for values in computing)
-        room = max(edges[column + 1] - edges[column], 1)
-        # A column that only waits or communicates is low, but not blank.
-        level = -(-busy * levels // room) or any(values[column] for values in other)
-        row_cells.append((glyphs.heat[min(level, levels)], KINDS[kind]))
-    return row_cells
+        column = window.column(start, columns)
+        if not 0 < column < columns:
+            continue
+        # The column in which both meet is of the one that fills most of it.
+        column -= 2 * (start - edges[column]) < edges[column + 1] - edges[column]
+        if column + 1 < columns and kinds[column] == kinds[column + 1] == kind:
+            hairlines.append(column)
+    return hairlines
 
 
-def _smooth_kinds(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
-    """Returns the kinds with runs of few cells merged, until there are few runs; long runs keep
-    their ends.
-    """
-    least, smoothed = 3, kinds
-    while least < len(kinds) and _count_runs(smoothed) > _MOST_RUNS_SHADED:
-        smoothed, first = [], 0
-        short: list[int] = []
-        for column in [*(at for at in range(1, len(kinds)) if kinds[at] != kinds[at - 1]), len(kinds)]:
-            if column - first < least:
-                short += range(first, column)
-            else:
-                smoothed += _majority_of_columns(short, sums) + kinds[first:column]
-                short = []
-            first = column
-        smoothed += _majority_of_columns(short, sums)
-        least *= 2
-    return smoothed
-
-
-def _majority_of_columns(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
-    """Returns for each of some neighbouring columns the kind that fills most of them together."""
-    if not columns:
-        return []
-    first, last = columns[0], columns[-1] + 1
-    together = {kind: [sum(values[first:last])] for kind, values in sums.items()}
-    return majority_kinds(together, 1) * len(columns)
-
-
-def _count_runs(kinds: list[int]) -> int:
-    changes: int = sum(map(ne, kinds, islice(kinds, 1, None)))
-    return 1 + changes
-
-
-def _count_lone(kinds: list[int]) -> int:
-    """Returns how many columns differ from both their neighbours."""
-    changes = list(map(ne, kinds, islice(kinds, 1, None)))
-    lone_count: int = sum(map(and_, changes, islice(changes, 1, None)))
-    return lone_count
+def _put_hairlines(row_cells: list[tuple[str, str]], hairlines: Sequence[int]) -> None:
+    """Puts hairlines behind columns: into the blank before or behind a name, or into the cell itself."""
+    for column in hairlines:
+        (text, role), (following, following_role) = row_cells[column : column + 2]
+        if following == " " and following_role.endswith(" reversed"):
+            row_cells[column + 1] = "▏", following_role
+        elif text == " " and role.endswith(" reversed"):
+            row_cells[column] = "▕", role
+        else:
+            row_cells[column] = _PARTED.get(text, text), role
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Kinds that are a thin line or nothing: they leave their part of an edge cell empty.
-_THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host"))
+_THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host")) | {NOTHING}
 _FULL = frozenset(KINDS.index(name) for name in ("bwd", "wg", "opt"))
-# Kinds that do not fill a cell: a full edge next to an empty cell would look like a span of its own.
+# Kinds that do not fill a cell: beside a cell of another height a full edge would be a sliver of its own.
 _LOW = frozenset(range(len(KINDS))) - _FULL - _THIN
 # Runs of one kind have exact ends from this many cells on.
 _LONG_ENOUGH = 4
 
 
-class _Edge(NamedTuple):
+class _EdgeCell(NamedTuple):
     """A cell in which one kind gives way to another."""
 
+    edge: Edge
     glyph: str
     role: str
-    name_side: int
-    """The side (-1 left, 1 right) on which a name must stand, which makes its kind as high as a cell; 0 for
-    none.
-    """
+
+    def needs_names(self, column: int) -> Iterator[int]:
+        """Returns the columns beside it in which a name must stand, which makes a low kind as high as a
+        cell.
+        """
+        left, _, right = self.edge
+        if left in _LOW:
+            yield column - 1
+        if right in _LOW:
+            yield column + 1
 
 
-def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence[int]) -> dict[int, _Edge]:
+def _find_visible_edges(
+    sums: dict[int, list[int]], content: Content, window: Window, edges: list[int]
+) -> tuple[list[int], dict[int, _EdgeCell]]:
+    """Returns (the kind of each column, the columns that show two kinds), as they are drawn."""
+    columns = len(edges) - 1
+    edge_cells = _find_edges(majority_kinds(sums, columns), sums, edges)
+    while True:
+        kinds = shared_kinds(sums, edges, {column: cell.edge for column, cell in edge_cells.items()})
+        name_columns: set[int] = set()
+        for name in _find_names(kinds, edge_cells, content, window, edges):
+            name_columns.update(range(name.left, name.right))
+        remaining = {
+            column: cell
+            for column, cell in edge_cells.items()
+            if name_columns.issuperset(cell.needs_names(column))
+        }
+        if len(remaining) == len(edge_cells):
+            return kinds, edge_cells
+        edge_cells = remaining
+
+
+def _find_edges(
+    kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence[int]
+) -> dict[int, _EdgeCell]:
     """Returns the columns in which the kind on the left gives way to the one on the right.
 
     One of the two fills some cells: where short ones alternate, edges would say less than they cost. No third
@@ -376,7 +278,7 @@ def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequenc
 
     kinds: what fills most of each column. sums: ns of each kind by column.
     """
-    edge_at: dict[int, _Edge] = {}
+    edge_cells: dict[int, _EdgeCell] = {}
     columns = range(1, len(kinds) - 1)
     filled = list(map(sum, zip(*sums.values(), strict=True)))
     for column in compress(columns, map(ne, kinds, kinds[2:])):
@@ -390,16 +292,14 @@ def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequenc
         behind = sums[right][column] if right in sums else 0
         before = sums[left][column] if left in sums else 0
         others = filled[column] - before - behind
-        if 16 * others > whole or (right != _NOTHING and not behind):
+        if 16 * others > whole or (right != NOTHING and not behind):
             continue
         part = before if left in sums else whole - others - behind
         eighths = (16 * part + whole) // (2 * whole) if whole else 0
-        if not 0 < eighths < 8:
-            continue
-        role, name_side = _edge_role(left, right)
-        if role:
-            edge_at[column] = _Edge(_EIGHTHS[eighths], role, name_side)
-    return edge_at
+        role = _edge_role(left, right)
+        if 0 < eighths < 8 and role:
+            edge_cells[column] = _EdgeCell((left, eighths, right), _EIGHTHS[eighths], role)
+    return edge_cells
 
 
 def _is_one_kind(kinds: Sequence[int]) -> bool:
@@ -407,77 +307,95 @@ def _is_one_kind(kinds: Sequence[int]) -> bool:
     return kinds.count(kinds[0]) == len(kinds)
 
 
-def _put_edges(row_cells: list[tuple[str, str]], edges: dict[int, _Edge]) -> None:
-    """Puts the edges into cells whose names are written."""
-    for column, edge in edges.items():
-        if not edge.name_side or row_cells[column + edge.name_side][1].endswith(" reversed"):
-            row_cells[column] = edge.glyph, edge.role
-
-
-def _edge_role(left: int, right: int) -> tuple[str, int]:
-    """Returns (style, `name_side`) of an edge; style "" where both kinds are thin."""
-    left_is_thin, right_is_thin = left in _THIN or left == _NOTHING, right in _THIN or right == _NOTHING
-    if left_is_thin and right_is_thin:
-        return "", 0
-    if right_is_thin:
-        return KINDS[left], -1 if left in _LOW else 0
-    if left_is_thin:
-        # A blank sliver at the left: foreground and background are swapped.
-        return f"{KINDS[right]} reversed", 1 if right in _LOW else 0
-    return f"{KINDS[left]} on {KINDS[right]}", 0
+def _edge_role(left: int, right: int) -> str:
+    """Returns the style of an edge, "" where both kinds are thin."""
+    if right in _THIN:
+        return "" if left in _THIN else KINDS[left]
+    # A blank sliver at the left: foreground and background are swapped.
+    return f"{KINDS[right]} reversed" if left in _THIN else f"{KINDS[left]} on {KINDS[right]}"
 
 
 # A span has its name inside from this many cells on.
 _NAMED_FROM = 5
 
 
-def _write_names(
-    row_cells: list[tuple[str, str]],
+class _Name(NamedTuple):
+    """Where a span has its name."""
+
+    span: int
+    """The index of the span."""
+    left: int
+    """Its first column, which may be an edge."""
+    right: int
+    """The column behind its last one, which may be an edge."""
+
+
+def _find_names(
     kinds: list[int],
-    found_edges: dict[int, _Edge],
-    lane: SpanLane,
+    edge_cells: Collection[int],
     content: Content,
     window: Window,
     edges: list[int],
-    colour: bool,
-) -> list[tuple[int, int]]:
-    """Writes each wide span's name over its cells and returns the columns of the names; an edge cell inside a
-    name stays.
-
-    row_cells: the cells, changed here. kinds: what fills most of each.
-    """
-    spans = content.spans
-    columns = len(row_cells)
+) -> list[_Name]:
+    """Returns where wide spans have their names."""
+    spans, columns = content.spans, len(kinds)
     least_ns = window.span_ns * _NAMED_FROM // columns
-    first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
-    inside = range(first, bisect_left(spans.start, window.last_ns))
-    name_columns: list[tuple[int, int]] = []
-    if content.longest_named_ns < least_ns:
-        return name_columns
-    # With many spans in view only the long ones can have a name, with few any.
     in_parts = content.cell_spans is not spans
-    are_few = len(inside) < 4 * columns
-    candidates: list[int] = list(inside) if are_few else _long_spans(content, least_ns, inside)
-    for index in candidates:
+    names = []
+    for index in _long_spans(content, least_ns, window, columns):
         start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
         kind = spans.category[index]
-        if end - start < least_ns or kind in NAMELESS:
+        if end - start < least_ns:
             continue
         left, right = window.column(start, columns), min(window.column(end - 1, columns) + 1, columns)
         while left > 0 and edges[left - 1] == edges[left]:
             left -= 1
-        # The cells at both ends may belong to a neighbour that fills more of them.
-        while left < right and left not in found_edges and kinds[left] != kind:
+        # The cells at both ends may belong to a neighbour.
+        while left < right and left not in edge_cells and kinds[left] != kind:
             left += 1
-        while left < right and right - 1 not in found_edges and kinds[right - 1] != kind:
+        while left < right and right - 1 not in edge_cells and kinds[right - 1] != kind:
             right -= 1
         if in_parts:
-            left, right = _longest_part(kinds, kind, found_edges, left, right)
-        if right - left < _NAMED_FROM:
-            continue
-        starts_in_cell, ends_in_cell = left in found_edges, right - 1 in found_edges
+            left, right = _longest_part(kinds, kind, edge_cells, left, right)
+        if right - left >= _NAMED_FROM:
+            names.append(_Name(index, left, right))
+    return names
+
+
+def _long_spans(content: Content, least_ns: int, window: Window, columns: int) -> list[int]:
+    """Returns the spans in view that last at least `least_ns` and can have a name."""
+    spans = content.spans
+    if content.longest_named_ns < least_ns:
+        return []
+    first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
+    inside = range(first, bisect_left(spans.start, window.last_ns))
+    if len(inside) < 4 * columns:
+        long_ones: Iterable[int] = (
+            index for index in inside if spans.end[index] - spans.start[index] >= least_ns
+        )
+    else:
+        # With many spans in view only the long ones can have a name, with few any.
+        every_one = takewhile(
+            lambda index: spans.end[index] - spans.start[index] >= least_ns, content.by_length
+        )
+        long_ones = (index for index in every_one if index in inside)
+    return [index for index in long_ones if spans.category[index] not in NAMELESS]
+
+
+def _write_names(
+    row_cells: list[tuple[str, str]],
+    names: Sequence[_Name],
+    edge_cells: Collection[int],
+    lane: SpanLane,
+    content: Content,
+    colour: bool,
+) -> None:
+    """Writes the name of each wide span over its cells; an edge cell inside a name stays."""
+    spans = content.spans
+    for index, left, right in names:
+        starts_in_cell, ends_in_cell = left in edge_cells, right - 1 in edge_cells
         left, right = left + starts_in_cell, right - ends_in_cell
-        name, room = KINDS[kind], right - left
+        name, room = KINDS[spans.category[index]], right - left
         # An edge separates the name as a blank does.
         lead = "" if colour and starts_in_cell else " "
         label = lane.label(spans.op[index], room - len(lead) - (not ends_in_cell))
@@ -486,12 +404,10 @@ def _write_names(
         else:
             framed = f"[{label.ljust(room - 2)}]"
             row_cells[left:right] = [(char, name) for char in framed]
-        name_columns.append((left, right))
-    return name_columns
 
 
 def _longest_part(
-    kinds: list[int], kind: int, found_edges: dict[int, _Edge], left: int, right: int
+    kinds: list[int], kind: int, edge_cells: Collection[int], left: int, right: int
 ) -> tuple[int, int]:
     """Returns the longest stretch of cells of one kind from `left` to `right`, the first of equal ones; edges
     end it.
@@ -500,18 +416,11 @@ def _longest_part(
     """
     best, first = (left, left), left
     for column in range(left, right + 1):
-        if column < right and kinds[column] == kind and (column == first or column not in found_edges):
+        if column < right and kinds[column] == kind and (column == first or column not in edge_cells):
             continue
         # The cell behind it belongs to it where it is an edge.
-        end = column + (column < right and column in found_edges)
+        end = column + (column < right and column in edge_cells)
         if end - first > best[1] - best[0]:
             best = first, end
-        first = column if column in found_edges else column + 1
+        first = column if column in edge_cells else column + 1
     return best
-
-
-def _long_spans(content: Content, least_ns: int, inside: range) -> list[int]:
-    """Returns the spans of `inside` that last at least `least_ns`."""
-    spans, by_length = content.spans, content.by_length
-    long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, by_length)
-    return [index for index in long_ones if index in inside]

@@ -232,9 +232,9 @@ class TimelineFrame:
             )
             self._lane_cells[row.key] = cached = lane, content, lane_cells
             self._is_narrow |= lane_cells.narrow
-        crowded, plain = cached[2].crowded, cached[2].plain
-        rows = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
-        rows.append(row_of(cached[2].line, 0, high, crowded) if high > 1 else cached[2].line)
+        plain = cached[2].plain
+        rows = [row_of(plain, above, high) for above in range(high - 1, 0, -1)]
+        rows.append(row_of(cached[2].line, 0, high) if high > 1 else cached[2].line)
         if is_focused:
             rows = [_reverse_cell(cells, model.cursor_column) for cells in rows]
         labels = [(" " * left, ""), (label, "accent" if is_focused else "")]
@@ -328,15 +328,12 @@ class TimelineFrame:
 
     def _legend_line(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
-        crowded = any(row.key in self._lane_cells and self._lane_cells[row.key][2].crowded for row in rows)
         streams = any(row.key.stream is not None for row in rows)
         path = self._path is not None
         partly = not all(model.visible_content(row.lane).covers_all for row in rows)
         kinds = model.source.legend
         seams = any(row.lane.seams for row in rows)
-        return legend(
-            kinds, self.glyphs, width, self.colour, crowded, streams, path, partly=partly, seams=seams
-        )
+        return legend(kinds, self.glyphs, width, self.colour, streams, path, partly=partly, seams=seams)
 
     def _view_line(self, model: TimelineModel, width: int) -> Line:
         window = model.window

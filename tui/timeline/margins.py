@@ -162,15 +162,14 @@ _WIDE = 100
 
 
 def legend(
-    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool,
+    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, streams: bool,
     path: bool = False, wide: bool | None = None, partly: bool = False, seams: bool = False,
 ) -> Line:  # fmt: skip
     """Returns one line of at most `width` cells; an entry that does not fit complete is left out.
 
-    crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown. path:
-    whether the critical path stands out. seams: whether steps end in lanes. partly: whether lanes are shown
-    that are empty at times. wide: whether full words are written and communication by its kinds; None: from
-    100 cells on.
+    streams: whether a stream's lane is shown. path: whether the critical path stands out. seams: whether
+    steps end in lanes. partly: whether lanes are shown that are empty at times. wide: whether full words are
+    written and communication by its kinds; None: from 100 cells on.
     """
     wide = width >= _WIDE if wide is None else wide
     entries: list[Line] = [_legend_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
@@ -180,11 +179,6 @@ def legend(
         for kind, entry in zip(kinds, entries, strict=True):
             if kind.parts and kind.words.startswith("exposed"):
                 entry[-1] = (" exposed or busy ", "")
-    if crowded:
-        height = f"{glyphs.heat[2]}{glyphs.heat[5]}{glyphs.heat[8]}"
-        words = " crowded: height is busy share" if wide else " busy share"
-        # It comes first because it changes what the others mean.
-        entries.insert(0, [(height, "bright"), (f"{words} ", "")])
     if seams:
         entries.insert(0, [(glyphs.vertical, "bright"), (" step ends ", "")])
     if path and not colour:

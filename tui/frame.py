@@ -267,11 +267,11 @@ def title_cut(title: str, limit: int) -> str:
         return title
     least = limit // 2
     clause = max((end.start() for end in re.finditer("[,;] ", title[: limit + 1])), default=0)
-    if clause >= least:
+    if clause >= max(least, 1):
         return title[:clause]
     word = title.rfind(" ", 0, max(limit - len(_DOTS), 0) + 1)
     is_name = len(title[word + 1 :].partition(" ")[0]) > _LONG_WORD
-    return f"{title[:word]}{_DOTS}" if word >= least and not is_name else end_cut(title, limit)
+    return f"{title[:word]}{_DOTS}" if word >= max(least, 1) and not is_name else end_cut(title, limit)
 
 
 def _is_one_cell(char: str) -> bool:

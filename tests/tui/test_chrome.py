@@ -224,7 +224,7 @@ def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
         assert ("change not run" if error else "simulating") in first + second
 
 
-@pytest.mark.parametrize("width", [30, 40, 60, 70])
+@pytest.mark.parametrize("width", [36, 40, 60, 70])
 @pytest.mark.parametrize("screen", SCREENS)
 def test_on_a_small_terminal_every_screen_has_its_key_and_the_open_one_its_title(
     screen: str, width: int

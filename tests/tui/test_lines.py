@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui.frame import (
@@ -61,6 +61,10 @@ _NAMES = st.lists(
 )
 
 
+# Words that have no room, parts of them, and a name as short as another one is cut.
+@example([f"kernel_{n}" for n in "abcdefghijklmn"], 5)
+@example(["x" * 20 + "_a", "x" * 20 + "_b", "x..._a", "x" * 21 + "_a"], 6)
+@example(["align4_nn_256x64_float", "align4_nt_256x64_float", "align4_nn_256x64_x"], 4)
 @given(_NAMES, st.integers(4, 60))
 def test_different_names_never_become_equal(names: list[str], limit: int) -> None:
     found = cut_distinct(names, limit)
@@ -85,6 +89,13 @@ def test_the_word_in_which_names_differ_is_never_the_one_that_is_cut(
             assert re.search(rf"(^|[_.]){word}($|[_.])", found[name]), (found[name], word)
 
 
+def test_each_word_that_tells_a_name_from_some_other_is_whole() -> None:
+    ends = ("nn_align4", "nt_align4", "nn_align1")
+    found = cut_distinct([f"cutlass_80_tensorop_s1688gemm_256x64_{end}" for end in ends], 30)
+    first, second, third = found.values()
+    assert (first[-9:], second[-9:], third[-6:]) == ("nn_align4", "nt_align4", "align1")
+
+
 def test_instances_of_a_template_differ_in_the_argument_that_tells_them_apart() -> None:
     names = [f"void cudnn::bn_bw_kernel<float, {size}, true>(float, int)" for size in (128, 32, 512)]
     assert list(cut_distinct(names, 40).values()) == [
@@ -95,6 +106,7 @@ def test_instances_of_a_template_differ_in_the_argument_that_tells_them_apart() 
     assert len(set(cut_distinct(names, 9).values())) == 3
 
 
+@example(["a_", "a_b"])
 @given(st.lists(st.text("ab_.", max_size=12), max_size=6))
 def test_what_all_begin_with_ends_with_a_word_and_leaves_something_of_each(texts: list[str]) -> None:
     prefix = common_words(texts)

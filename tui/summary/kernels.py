@@ -125,7 +125,8 @@ class Kernels:
         visible = largest(weights, rows - 1)
         step_ns, most_ns = self._run.step_time_ns, max((row.cost_ns for row in self.rows), default=0)
         room = width - 1 - _SHARE - _COUNT - _MEAN - _GAP
-        bar = min(max(room // (_NAMES + 1), _LEAST_BAR), _MOST_BAR) if room >= _LEAST_NAME + _LEAST_BAR else 0
+        bar = min(max(room // (_NAMES + 1), _LEAST_BAR), _MOST_BAR, room - _LEAST_NAME)
+        bar = bar if bar >= _LEAST_BAR else 0
         size = max(room - bar, _LEAST_NAME)
         names = self._names.get(size) or self._names.setdefault(size, _row_names(self.rows, size))
         several = len(self._run.tracks) > 1

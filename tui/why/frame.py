@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from simcore.kernel_names import display_name
 from simcore.trace.findings import MergedSegment, TrackInterval
-from simcore.trace.lane_spans import format_clock
+from simcore.trace.lane_spans import format_position
 from simcore.trace.run import find_interval, find_longest_of_part, merged_segments_of, sum_path
 from simcore.units import duration, percent
 from tui.change_words import (
@@ -175,6 +175,8 @@ def _batch_cells(segment: MergedSegment, words: str) -> int:
 _WIDE, _ROOMY, _TALL = 100, 116, 24
 # From this many cells on the segments have the words "of micro-batch".
 _SPELLED = 106
+# Into how many parts the step is divided by the digits of where a segment begins: the timeline has the rest.
+_DIGITS = 10_000
 # With more rows the last one of the what-if table says what a change does or replaces.
 _WITH_MEANING = 5
 # The least rows of other sums below the chosen ones: a heading and the two longest.
@@ -423,7 +425,10 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     row, focused = model.row(SEGMENTS), model.panel == SEGMENTS
     wide, is_spelled = width >= _WIDE - 2, width >= _SPELLED
     size = model.name_cells[0 if is_spelled else 1 if wide else 2]
-    head = f" {'from':<{(19 if is_spelled else 17) if wide else 13}}{'takes':>9}"
+    step_ns = model.results.step_time_ns
+    digits_ns = step_ns // _DIGITS
+    start_cells = len(format_position(step_ns, digits_ns)) + (2 if wide else 0)
+    head = f" {'from':<{start_cells}}{'takes':>11}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -434,7 +439,8 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     names = model.segment_names(size - 1)
     lines = [
         _row_line(
-            _segment_line(model.ordered_segments[index], names, wide, is_spelled, size),
+            f"{format_position(model.ordered_segments[index].start_ns, digits_ns):<{start_cells}}"
+            + _segment_line(model.ordered_segments[index], names, wide, is_spelled, size),
             focused and index == row,
         )
         for index in visible
@@ -445,16 +451,12 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
 def _segment_line(
     segment: MergedSegment, names: Mapping[str, str], wide: bool, spelled: bool, size: int
 ) -> str:
-    """Returns the line of a segment. names: what segments are, truncated to fit."""
+    """Returns the line of a segment behind its start. names: what segments are, truncated to fit."""
     of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {segment.microbatch}" if segment.microbatch >= 0 else ""
     what = name_cut(segment.what, size - 1 - len(of_batch)) + of_batch if of_batch else names[segment.what]
-    start, takes, reason = format_clock(segment.start_ns), duration(segment.ns), cells(segment.reason, 200)
+    takes, reason = duration(segment.ns), cells(segment.reason, 200)
     stage = "" if segment.stage is None else str(segment.stage)
     if wide:
-        return (
-            f"{start:<{19 if spelled else 17}}{takes:>9}  {stage:>5} {segment.rank:>7}  "
-            f"{what:<{size}}{reason}"
-        )
-    # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<13}{takes:>9} {stage:>3} {segment.rank:>6} {what:<{size}}{reason}"
+        return f"{takes:>11}  {stage:>5} {segment.rank:>7}  {what:<{size}}{reason}"
+    return f"{takes:>11} {stage:>3} {segment.rank:>6} {what:<{size}}{reason}"

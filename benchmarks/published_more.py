@@ -33,6 +33,8 @@ from tui.commands.parser import Parser
 
 FOLDER = ROOT.parent / "shared" / "validation"
 ROWS = FOLDER / "published_2.json"
+# The rows whose layouts had no flag when they were read, with the flags that say them.
+LAYOUTS = ROOT / "fixtures" / "published_layouts.json"
 # Fewer layouts of one job are no choice.
 _LEAST_LAYOUTS = 3
 
@@ -100,7 +102,9 @@ def cases() -> tuple[Case, ...]:
     add_model(parser)
     models: dict[str, tuple[Model, Workload, StepTimes]] = {}
     found = []
+    restated = {row["id"]: row for row in json.loads(LAYOUTS.read_text("utf-8"))}
     for row in json.loads(ROWS.read_text("utf-8")):
+        row |= restated.get(row["id"], {})
         given = [_here(word) for word in shlex.split(f"{row['command']} {row['engine']}")]
         words = parser.parse_args(given)
         if words.model not in models:

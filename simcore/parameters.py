@@ -168,10 +168,14 @@ class Parameters(Struct, frozen=True):
     """`on` or `off`: flash attention."""
     recompute: str | None = None
     """What backward runs forward again."""
+    recompute_layers: str | None = None
+    """Which layers of a virtual stage backward runs forward again, `N` or `N/M`."""
     recompute_rows: str | None = None
     """Kinds of rows that backward runs forward again."""
     offload: float | None = None
     """The bandwidth of the link on which activations go to the host's memory, GB/s."""
+    offload_layers: int | None = None
+    """How many layers of a virtual stage are offloaded."""
     zero: str | None = None
     """What replicas share out, ZeRO 0 to 3."""
     prefetch: str | None = None
@@ -182,12 +186,16 @@ class Parameters(Struct, frozen=True):
     """Ranks that share out weights; the others hold copies."""
     bucket_size: int | None = None
     """The least number of parameters that are sent at once."""
+    etp: int | None = None
+    """The expert tensor-parallel degree."""
     expert_imbalance: str | None = None
     """How unevenly tokens go to experts."""
     expert_capacity: float | None = None
     """The most tokens of an expert, as a factor on the mean load."""
     expert_placement: str | None = None
     """On which ranks the experts are."""
+    dispatch_precision: str | None = None
+    """The type in which tokens are sent to experts."""
     grad_dtype: str | None = None
     """The type of gradients."""
     precision: str | None = None
@@ -199,7 +207,13 @@ class Parameters(Struct, frozen=True):
     pp_scatter: str | None = None
     """`on` has each tp rank send only its share to the next stage."""
     stage_layers: str | None = None
-    """Layers of each stage, `N,N*K,...`."""
+    """Layers of each stage, `N,N*K,...`, or of its chunks, `N+N,...`."""
+    account_for_embedding: bool = False
+    """Whether the embedding takes the place of a layer."""
+    account_for_loss: bool = False
+    """Whether the output layer and the loss take the place of a layer."""
+    pipeline_layout: str | None = None
+    """Where layers are, as Megatron-LM writes it."""
     gpu: str | None = None
     """A name or the path of a file."""
     memory_limit: str | None = None
@@ -662,8 +676,9 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "TYPE",
-        "how keys and values are exchanged: in a ring beside attention, or gathered before it (default p2p)",
-        ("p2p", "all-gather"),
+        "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before "
+        "it, or heads, all to all (default p2p)",
+        ("p2p", "all-gather", "a2a"),
         of=_MODEL,
     ),
     Flag(
@@ -717,13 +732,22 @@ FLAGS: tuple[Flag, ...] = (
         of=_MODEL,
     ),
     Flag(
+        "recompute_layers",
+        "model",
+        "text",
+        "",
+        "N|N/M",
+        "with --recompute full, the first N layers of each virtual stage, or N of every M (default: all)",
+        of=_MODEL,
+    ),
+    Flag(
         "recompute_rows",
         "model",
         "text",
         "",
         "KIND,...",
         "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
-        "parts and experts), norm",
+        "parts and experts), moe_act (of experts alone), norm",
         of=_MODEL,
     ),
     Flag(
@@ -734,6 +758,15 @@ FLAGS: tuple[Flag, ...] = (
         "GBPS",
         "activations wait for their backward in the host's memory; the link there has so many GB/s, and "
         "copies out and back take turns on it",
+        of=_MODEL,
+    ),
+    Flag(
+        "offload_layers",
+        "model",
+        "count",
+        "layers",
+        "N",
+        "with --offload, the first N layers of each virtual stage (default: all but its last)",
         of=_MODEL,
     ),
     Flag(
@@ -774,7 +807,7 @@ FLAGS: tuple[Flag, ...] = (
         "count",
         "ranks",
         "N",
-        "with ZeRO 2 and 3, how many ranks share one copy (default: all of dp x cp)",
+        "with ZeRO, how many neighbouring replicas share one copy (default: all of dp x cp)",
         of=_MODEL,
     ),
     Flag(
@@ -785,6 +818,15 @@ FLAGS: tuple[Flag, ...] = (
         "N",
         "with --overlap-grad-reduce or --overlap-param-gather, the least number of parameters sent at once "
         "(default: those of a row)",
+        of=_MODEL,
+    ),
+    Flag(
+        "etp",
+        "model",
+        "count",
+        "ranks",
+        "N",
+        "expert tensor parallelism: ranks of tp that divide each expert, 1 or all of them (default 1)",
         of=_MODEL,
     ),
     Flag(
@@ -814,6 +856,17 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "where experts lie: in their order, or so that ranks get even loads (default given)",
         ("given", "balanced"),
+        of=_MODEL,
+    ),
+    Flag(
+        "dispatch_precision",
+        "model",
+        "word",
+        "",
+        "WORD",
+        "the type in which tokens are sent to experts, and gradients back to them; fp8 has a scale for 128 "
+        "numbers (default bf16)",
+        ("bf16", "fp8"),
         of=_MODEL,
     ),
     Flag(
@@ -872,7 +925,34 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "N,N*K,...",
-        "layers of each stage, like 7,8*14,6 (default: even)",
+        "layers of each stage, like 7,8*14,6, or of its chunks, like 8+7 (default: even)",
+        of=_MODEL,
+    ),
+    Flag(
+        "account_for_embedding",
+        "model",
+        "switch",
+        "",
+        "",
+        "the embedding takes the place of a layer on the first virtual stage",
+        of=_MODEL,
+    ),
+    Flag(
+        "account_for_loss",
+        "model",
+        "switch",
+        "",
+        "",
+        "the output layer and the loss take the place of a layer on the last virtual stage",
+        of=_MODEL,
+    ),
+    Flag(
+        "pipeline_layout",
+        "model",
+        "text",
+        "",
+        "TEXT",
+        "layers of each virtual stage as Megatron-LM writes them, like Et*3|(tt|)*29,m|L",
         of=_MODEL,
     ),
     Flag(

@@ -133,6 +133,7 @@ EXECUTING: dict[str, Example] = {
     "node-cycle": ran([[_ONE, {"id": 2, "type": COMP, "data": [2], "attributes": {}}]]),
     "ranks-beyond": ran([[_ONE]] * 3, **_TWO),
     "comm-groups": ran([[_ONE]], {"g.json": '{"1": [5]}'}, comm_groups="g.json"),
+    "too-long": ran([[_ONE | {"micros": 1 << 62}]]),
     "group-missing": ran([[_SUM]] * 2, {"g.json": _GROUP}, comm_groups="g.json"),
     "files-not-taken": ran([[_SUM]] * 2, _FILES),
     "groups-assumed": ran([[_SUM]] * 2),

@@ -24,7 +24,7 @@ def describe_change(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: boo
     for the figures.
 
     with_time: for rows that are no changes, also that it takes 10 % less time. dims: of the cluster, which
-    are named as on screen 5: `dim 1 bandwidth 50 -> 55.6 GB/s`.
+    are named as on screen 5: `dim 1 (dp, pp) bandwidth 50 -> 55.6 GB/s`.
     """
     dimension = format_dimension_change(knob.name, dims)
     if dimension is not None:
@@ -43,6 +43,8 @@ def describe_change(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: boo
 
 # The number of micro-batches from which on a schedule has its full gain, in fewer letters.
 _FULL_GAIN = re.compile(r"full gain from (\d+) micro-batches on, here (\d+)")
+# The groups that cross a dimension.
+_GROUPS = re.compile(r"^(dim \d+) \([^)]*\)")
 # A schedule in front of the flags that require it.
 _BEFORE_FLAGS = re.compile(r"([^ ,]+), (.*?)( \(.*)?")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
@@ -76,6 +78,7 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     truncated.
     """
     change = describe_change(knob, dims, with_time)
+    change = _GROUPS.sub(r"\1", change) if len(change) > room else change
     step = duration(knob.better10_ns)
     forms = [_TWICE.sub(form.format(r"\1", step), change) for form in _TWICE_IN_SHORT]
     change = next((form for form in forms if len(form) <= room), forms[-1])

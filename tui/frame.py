@@ -159,7 +159,7 @@ def common_words(texts: Sequence[str]) -> str:
     return "" if any(len(text) == end for text in texts) else prefix[:end]
 
 
-def _equal_items(sequences: Sequence[Sequence[str]]) -> int:
+def _equal_items(sequences: Sequence[str] | Sequence[list[str]]) -> int:
     """Returns how many items all sequences begin with."""
     # The least and the greatest differ first where any two do.
     least, most = min(sequences), max(sequences)

@@ -47,13 +47,15 @@ _ROLES_16 = {
 
 
 class Styles(dict[str, Style]):
-    """The style of each role. `A on B` (the colour of A before that of B) and `A reversed` are made on
-    demand.
+    """The style of each role. `A on B` (the colour of A before that of B), `A underlined`, `A reversed` and
+    `A underlined reversed` are made on demand.
     """
 
     def __missing__(self, role: str) -> Style:
         if role.endswith(" reversed"):
             style = self[role.removesuffix(" reversed")] + Style(reverse=True)
+        elif role.endswith(" underlined"):
+            style = self[role.removesuffix(" underlined")] + Style(underline=True)
         else:
             front, on, behind = role.partition(" on ")
             if not on:

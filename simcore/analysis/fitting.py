@@ -177,8 +177,8 @@ def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Chang
     for name in ("pp", "tp"):
         twice = 2 * getattr(training, name)
         changes.append((f"{name} {twice}", {name: twice, **same_batch}))
-    if training.recompute != "full":
-        changes.append(("recompute full", {"recompute": "full"}))
+    if training.recompute != "full" or training.recompute_layers != (0, 0):
+        changes.append(("recompute full", {"recompute": "full", "recompute_layers": None}))
     return changes
 
 

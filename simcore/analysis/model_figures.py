@@ -291,7 +291,8 @@ def _find_file_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
     batch = program.microbatches * config.microbatch_size * layout.dp
     gpu = find_gpu(name)
     training = Training(
-        model, layout.tp, 1, layout.dp, layout.pp, layout.ep, chunks, (config.stage_layers,) * config.pp,
+        model, layout.tp, 1, layout.dp, layout.pp, layout.ep, chunks,
+        (config.stage_layers // chunks,) * (config.pp * chunks),
         config.microbatch_size, batch, config.seq, config.sequence_parallel, True,
         "selective" if config.recompute else "none", 1, 4, "bf16", False, gpu.name,
         placement="v" if schedule in V_SCHEDULES else "loop",

@@ -64,22 +64,29 @@ class RunKeywords(TypedDict, total=False):
     overlap_tp: bool | None
     flash: str | int | bool | None
     recompute: str | int | bool | None
+    recompute_layers: str | int | PathLike[str] | None
     recompute_rows: str | int | PathLike[str] | None
     offload: float | None
+    offload_layers: int | None
     zero: str | int | bool | None
     prefetch: str | int | bool | None
     reshard_after_forward: str | int | bool | None
     shard_size: int | None
     bucket_size: int | None
+    etp: int | None
     expert_imbalance: str | int | PathLike[str] | None
     expert_capacity: float | None
     expert_placement: str | int | bool | None
+    dispatch_precision: str | int | bool | None
     grad_dtype: str | int | bool | None
     precision: str | int | bool | None
     engine_preset: str | int | bool | None
     compile: str | int | bool | None
     pp_scatter: str | int | bool | None
     stage_layers: str | int | PathLike[str] | None
+    account_for_embedding: bool | None
+    account_for_loss: bool | None
+    pipeline_layout: str | int | PathLike[str] | None
     gpu: str | int | PathLike[str] | None
     memory_limit: str | int | PathLike[str] | None
     as_aicb: str | int | bool | None
@@ -150,22 +157,29 @@ class SweepKeywords(TypedDict, total=False):
     overlap_tp: bool | Iterable[bool | None] | None
     flash: str | int | bool | Iterable[str | int | bool | None] | None
     recompute: str | int | bool | Iterable[str | int | bool | None] | None
+    recompute_layers: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     recompute_rows: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     offload: float | Iterable[float | None] | None
+    offload_layers: int | Iterable[int | None] | None
     zero: str | int | bool | Iterable[str | int | bool | None] | None
     prefetch: str | int | bool | Iterable[str | int | bool | None] | None
     reshard_after_forward: str | int | bool | Iterable[str | int | bool | None] | None
     shard_size: int | Iterable[int | None] | None
     bucket_size: int | Iterable[int | None] | None
+    etp: int | Iterable[int | None] | None
     expert_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     expert_capacity: float | Iterable[float | None] | None
     expert_placement: str | int | bool | Iterable[str | int | bool | None] | None
+    dispatch_precision: str | int | bool | Iterable[str | int | bool | None] | None
     grad_dtype: str | int | bool | Iterable[str | int | bool | None] | None
     precision: str | int | bool | Iterable[str | int | bool | None] | None
     engine_preset: str | int | bool | Iterable[str | int | bool | None] | None
     compile: str | int | bool | Iterable[str | int | bool | None] | None
     pp_scatter: str | int | bool | Iterable[str | int | bool | None] | None
     stage_layers: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
+    account_for_embedding: bool | Iterable[bool | None] | None
+    account_for_loss: bool | Iterable[bool | None] | None
+    pipeline_layout: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     gpu: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     memory_limit: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     as_aicb: str | int | bool | Iterable[str | int | bool | None] | None

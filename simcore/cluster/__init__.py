@@ -13,7 +13,14 @@ from simcore.cluster.choice import (
 )
 from simcore.cluster.model import Cluster, Dimension, direct_window
 from simcore.cluster.parsing import algorithm_words, check_algorithm, parse_algorithm, parse_dimension
-from simcore.cluster.placement import GroupDimension, GroupShape, TransferShape, group_shape, transfer_shape
+from simcore.cluster.placement import (
+    GroupDimension,
+    GroupShape,
+    TransferShape,
+    group_shape,
+    name_groups,
+    transfer_shape,
+)
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 from simcore.names import ALGORITHM_NAMES
 
@@ -34,6 +41,7 @@ __all__ = [
     "choose_cluster",
     "direct_window",
     "group_shape",
+    "name_groups",
     "parameter_values",
     "parse_algorithm",
     "parse_dimension",

@@ -50,6 +50,18 @@ class Dimension(Struct, frozen=True):
     latency_ns: float
     """The latency of one hop; a switch is 2 hops, a fully-connected peer 1, a ring the shorter way round."""
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The kinds of groups that cross it; none where no layout is known."""
+        return ()
+
+    def name(self, index: int, figure: str = "") -> str:
+        """Returns what it is called as dimension `index`: `dim 1 (dp, pp)`; with a figure of it `dim 1 (dp,
+        pp; 50 GB/s)`.
+        """
+        inside = "; ".join(filter(None, (", ".join(self.groups), figure)))
+        return f"dim {index} ({inside})" if inside else f"dim {index}"
+
     def flag(self) -> str:
         """Returns the dimension as `--dim` takes it: `switch:8:450:500`."""
         return f"{self.kind}:{self.size}:{format_number(self.bandwidth)}:{format_number(self.latency_ns)}"

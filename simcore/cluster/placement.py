@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,40 @@ def crossed_dimensions(cluster: Cluster, layout: Layout) -> dict[str, tuple[int,
         if layout.group_size(kind) > 1
     }
     return {kind: tuple(one.dimension for one in shape.dimensions) for kind, shape in shapes.items()}
+
+
+class CrossedDimension(Dimension, frozen=True):
+    """A dimension of the network of a run, with what crosses it."""
+
+    crossed_by: tuple[str, ...]
+    """The kinds of groups whose ranks differ in their positions on it."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.crossed_by
+
+
+@lru_cache(maxsize=8)
+def name_groups(cluster: Cluster, layout: Layout) -> tuple[Dimension, ...]:
+    """Returns the dimensions of a cluster, with the kinds of groups of a layout that cross each; without
+    them where the cluster has too few NPUs for it.
+    """
+    if layout.world > cluster.npus:
+        return cluster.dims
+    crossed = crossed_dimensions(cluster, layout)
+    if layout.group_size("dp_shard") == layout.dp:
+        # They are the groups of dp.
+        crossed.pop("dp_shard", None)
+    return tuple(
+        CrossedDimension(
+            dim.kind,
+            dim.size,
+            dim.bandwidth,
+            dim.latency_ns,
+            tuple(kind for kind, indices in crossed.items() if index in indices),
+        )
+        for index, dim in enumerate(cluster.dims)
+    )
 
 
 def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferShape:

@@ -212,21 +212,17 @@ def _communication_change_ns(ops: OpChanges) -> float:
 
 
 def _bandwidth(ops: OpChanges) -> str:
-    """Returns ` (dimension 0 has 409 GB/s, before 450)`, of the one dimension whose bandwidth explains the
+    """Returns `, on dim 0 (tp; 409 GB/s, before 450)`, of the one dimension whose bandwidth explains the
     change.
 
-    It is "" where none or several do, or where the dimensions have other sizes.
+    It is "" where none or several do, or where the dimensions have other sizes or there are none.
     """
-    a, b = ops.a.simulation, ops.b.simulation
-    if not (a.has_dimensions and b.has_dimensions):
-        return ""
-    if [dim.size for dim in a.cluster.dims] != [dim.size for dim in b.cluster.dims]:
+    if [dim.size for dim in ops.a.dims] != [dim.size for dim in ops.b.dims]:
         return ""
     changed = [
-        f" (dimension {index} has {short_number(other.bandwidth)} GB/s, before "
-        f"{short_number(dimension.bandwidth)})"
-        for index, (dimension, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
-        if (dimension.bandwidth - other.bandwidth) * ops.difference_ns > 0
+        f", on {now.name(index, f'{short_number(now.bandwidth)} GB/s, before {short_number(old.bandwidth)}')}"
+        for index, (old, now) in enumerate(zip(ops.a.dims, ops.b.dims, strict=True))
+        if (old.bandwidth - now.bandwidth) * ops.difference_ns > 0
     ]
     return changed[0] if len(changed) == 1 else ""
 

@@ -74,6 +74,7 @@ _KIND_OF = {
     8: "REDUCESCATTER",
     9: "ALLREDUCE",
 }
+_TOO_LONG = 1 << 63
 _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
@@ -98,7 +99,26 @@ def execute(setup: Execution) -> ExecutionResult:
             f"--dialect {value_text}: execution traces run by {ASTRA_SIM_2}, or without --dialect by "
             "wltui's rules"
         )
-    return _run_by_wltui(setup)
+    try:
+        return _run_by_wltui(setup)
+    except OverflowError:
+        raise _find_too_long(setup) from None
+
+
+def _find_too_long(setup: Execution) -> Exception:
+    """Returns the error for a step of 2^63 ns or more: the node that states the longest time, where one alone
+    is that long.
+    """
+    for rank, node in enumerate(find_structure(setup.opened).nodes):
+        micros = [node.columns.duration[row] for row in node.row]
+        longest = max(range(len(micros)), key=micros.__getitem__, default=0)
+        if micros and micros[longest] >= _TOO_LONG // 1000:
+            message = (
+                f"rank {rank}, node {node.id[longest]}: found a duration of {micros[longest]} us, expected "
+                "less than 2^63 ns (292 years)"
+            )
+            return InputError(Diagnostic("error", "too-long", message, setup.opened.files[rank].path))
+    return UsageError("the step would take 2^63 ns (292 years) or more: too long for its times")
 
 
 def values_in_force(setup: Execution, world: int) -> tuple[Cluster, Mapping[str, Any]]:

@@ -252,15 +252,17 @@ class Costs:
         """Returns attention between its linears."""
         training, gpu = self.training, self.gpu
         model = training.model
-        heads = model.heads / training.tp
-        queries = training.seq / training.cp
+        # All to all, a rank has some heads of the whole sequence; else all heads of its part of it.
+        by_heads = training.cp if training.cp_comm_type == "a2a" else 1
+        heads = model.heads / training.tp / by_heads
+        queries = training.seq * by_heads / training.cp
         scores = training.microbatch_size * heads * queries * training.seq
         flops = 2.0 * scores * (model.query_dim + model.value_dim)
         if training.flash:
-            moved_bytes = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
-            kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp, 1)
+            moved_bytes = 2.0 * training.tokens * by_heads * heads * 2 * (model.query_dim + model.value_dim)
+            kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp // by_heads, 1)
             op_time = attention_time(
-                gpu, "bf16", training.microbatch_size, int(queries), model.heads // training.tp, kv_heads,
+                gpu, "bf16", training.microbatch_size, int(queries), int(heads), kv_heads,
                 model.query_dim, model.value_dim, keys=training.seq,
             )  # fmt: skip
             forward, ratio = op_time.seconds, attention_backward_ratio(gpu, model.query_dim)
@@ -299,7 +301,9 @@ class Costs:
         """
         training, kernels = self.training, self.engine.kernels
         # With all-gather Megatron runs one attention over all keys and values; PyTorch still runs in steps.
-        in_steps = training.cp_comm_type == "p2p" or self.engine.holds == "fsdp"
+        in_steps = training.cp_comm_type == "p2p" or (
+            training.cp_comm_type == "all-gather" and self.engine.holds == "fsdp"
+        )
         if training.cp == 1 or not in_steps:
             return [], []
         model = training.model
@@ -429,16 +433,17 @@ class Costs:
         assert moe is not None
         if not loads:
             here = moe.experts // self.training.ep
-            loads = (max(1, self.routed_tokens // here),) * here
+            loads = (max(1, self.training.expert_tokens // here),) * here
+        ffn = moe.ffn // self.training.etp
         rows, width = sum(loads), 2 if model.gated else 1
         # No kernel of activations includes biases of experts: with biases operators run one at a time.
         biased = model.bias == "all"
         activation = EAGER.gated if biased and model.gated else self._activation
         return concat_ops(
-            self.grouped_linear("up", loads, width * moe.ffn, model.hidden),
-            *([self._bias("up", rows * width * moe.ffn)] if biased else []),
-            self._passes_ops("activation", rows * moe.ffn, activation),
-            self.grouped_linear("down", loads, model.hidden, moe.ffn),
+            self.grouped_linear("up", loads, width * ffn, model.hidden),
+            *([self._bias("up", rows * width * ffn)] if biased else []),
+            self._passes_ops("activation", rows * ffn, activation),
+            self.grouped_linear("down", loads, model.hidden, ffn),
             *([self._bias("down", rows * model.hidden)] if biased else []),
         )
 
@@ -454,6 +459,14 @@ class Costs:
         elements = self.training.tokens * self.training.model.hidden
         op = self.elementwise("embedding", elements, 3, 3)
         return RowOps([op], [op], [self.elementwise("embedding", elements, 2)])
+
+    def prediction(self) -> RowOps:
+        """Returns what precedes the layer of a further predicted token: the norms of the hidden state and of
+        the next token's embedding, and the projection of both.
+        """
+        training, hidden = self.training, self.training.model.hidden
+        projection = self.linear("mtp projection", training.tokens, hidden // training.tp, 2 * hidden)
+        return concat_ops(self.norm(), self.norm(), projection)
 
     def head(self) -> RowOps:
         """Returns the output layer and the loss on its logits."""
@@ -519,7 +532,14 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
     core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
-    layers = 0.0
+    layers = again = 0.0
+    recomputed_layers = {
+        layer
+        for stage in range(training.pp)
+        for chunk in range(training.chunks)
+        for index, layer in enumerate(training.layers_of(stage, chunk))
+        if training.recomputes(index)
+    }
     for layer in range(model.layers):
         if model.is_moe(layer) and model.moe:
             moe = model.moe
@@ -528,15 +548,16 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
         else:
             mlp = sum(model.mlp(model.ffn))
         layers += 2.0 * (linear + mlp) + core
+        again += 2.0 * (linear + mlp) + core if layer in recomputed_layers else 0.0
+    # A further predicted token has a layer as the last one, a projection of two hidden states, and the head.
+    predictions = training.predictions
+    layers += predictions * (2.0 * (linear + mlp) + core)
+    if training.recomputes_predictions:
+        again += predictions * (2.0 * (linear + mlp) + core)
     tokens = training.global_batch * training.seq
-    forward = layers + 2.0 * model.embedding
-    again = (
-        layers
-        if training.recompute == "full"
-        else core * model.layers
-        if "attention" in training.recompute_rows
-        else 0
-    )
+    forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
+    if "attention" in training.recompute_rows:
+        again += core * (model.layers + predictions)
     return 3 * forward * tokens, (3 * forward + again) * tokens
 
 

@@ -12,8 +12,9 @@ from simcore.model.aicb_arguments import AicbArguments, check_config
 from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
+from simcore.model.pipeline_layers import stage_words
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training, stage_words
+from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training
 from simcore.parameters import FLAGS, flag_of
 from simcore.records import Struct, replace
 from simcore.units import byte_size, duration
@@ -118,8 +119,9 @@ class ModelMaker:
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
-                "recompute_rows": "none", "offload": "none", "engine_preset": "megatron",
-                "expert_capacity": "none", "expert_placement": "none",
+                "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
+                "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
+                "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
             }  # fmt: skip
         training = model_rows.training
         on_off = {True: "on", False: "off"}
@@ -142,7 +144,7 @@ class ModelMaker:
             "engine_preset": training.engine,
             "compile": on_off[training.compiled],
             "pp_scatter": on_off[training.pp_scatter],
-            "stage_layers": stage_words(training.stage_layers),
+            "stage_layers": stage_words(training.layers_by_stage),
             "gpu": training.gpu,
             "memory_limit": parameters.memory_limit or f"{model_rows.gpu.memory:.12g}GB",
         }
@@ -288,10 +290,12 @@ def _sharding_values(training: Training) -> dict[str, Any]:
     return {
         "prefetch": str(training.prefetch) if sharded else "none",
         "reshard_after_forward": ("on" if training.reshard else "off") if sharded else "none",
-        "shard_size": training.shards if training.zero >= 2 else "none",
+        "shard_size": training.shards if training.zero else "none",
         "bucket_size": training.bucket_size or "none",
-        "recompute_rows": "none", "offload": "none",
+        "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
+        "pipeline_layout": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
+        "dispatch_precision": "none", "etp": 1,
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from simcore.model.sharding import (
     StageParameters,
     Unit,
     is_sharded,
+    layer_parameters,
     sharded_rows,
     stage_parameters,
     unit_sizes,
@@ -27,6 +28,8 @@ from simcore.workload.model import PHASES, GroupKind, Phase, SplitCell, StageRow
 
 # SMs that NCCL takes from compute: one for each of its channels between servers.
 _NCCL_SMS = 16
+# A number in FP8, with its share of a scale of 4 bytes for each 128 (DeepSeek-V3, arXiv 2412.19437, 3.3).
+_FP8_BYTES = 1 + 4 / 128
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
 # With `--recompute-rows`: row -> the separate row whose output it takes.
@@ -75,13 +78,13 @@ class MegatronRows:
             tp=training.tp,
             ep=training.ep,
             pp=training.pp,
-            vpp=math.gcd(*training.stage_layers),
+            vpp=training.chunks * math.gcd(*training.position_layers),
             ga=training.microbatches,
             all_gpus=training.world,
             pp_comm=self._act // scattered if training.pp > 1 else 0,
             cp=training.cp,
             shard=training.shard_size,
-            whole_experts=True,
+            whole_experts=training.etp == 1,
         )
         return Workload(
             path=path,
@@ -103,6 +106,7 @@ class MegatronRows:
             split_cells=self._split_cells(),
             uneven=self._uneven(),
             host_link=training.offload,
+            gathers_in_forward=training.keeps_weights,
         )
 
     def _uneven(self) -> dict[tuple[Phase, int], UnevenCell]:
@@ -142,7 +146,13 @@ class MegatronRows:
 
     def _buckets(self) -> dict[int, int]:
         """Returns the bytes of a bucket of each buffer of gradients, and of parameters."""
-        parameters = self.training.bucket_size
+        training = self.training
+        parameters = training.bucket_size
+        if training.keeps_weights:
+            # A unit is a layer.
+            parameters = max(
+                sum(layer_parameters(training, moe)) for moe in (False, training.model.moe is not None)
+            )
         each = {
             "ALLREDUCE": self.training.grad_bytes,
             "REDUCESCATTER": self.training.grad_bytes,
@@ -175,9 +185,11 @@ class MegatronRows:
         blocking = training.pp > 1 and self.costs.engine.blocking_transfers
         stage_input = self._append_rows([self._input_row(scattered)]) if scattered or blocking else ()
         chunks = self._chunks()
+        predictions = [self._append_predictions(count) for count in training.position_predictions]
         stage_output = self._append_rows([self._output_row(scattered)]) if scattered or blocking else ()
-        final = () if self._is_sharded else self._append_rows([self._final()])
-        loss = self._append_rows(self._loss())
+        heads = [self._final()] * (1 + training.predictions)
+        final = () if self._is_sharded else self._append_rows(heads)
+        loss = self._append_rows(self._loss() * (1 + training.predictions))
         self._append_rows(self._tail())
         stages = []
         for stage in range(training.pp):
@@ -189,6 +201,8 @@ class MegatronRows:
                 behind = () if turns and not chunk else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
                 behind = final if training.is_last(stage, chunk) else behind
+                if predictions:
+                    rows += predictions[training.position(stage, chunk)]
                 of_stage.append(before + rows + behind)
             has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
             stages.append(
@@ -199,6 +213,28 @@ class MegatronRows:
                 )
             )
         return tuple(stages)
+
+    def _append_predictions(self, count: int) -> tuple[int, ...]:
+        """Returns the rows of so many layers that predict a further token each, behind those of a chunk."""
+        model = self.training.model
+        rows: tuple[int, ...] = ()
+        for _ in range(count):
+            embedding = self._embedding()._replace(name="mtp_embedding")
+            rows += self._append_rows([embedding, *self._projection()])
+            layer = self._append_rows(self._layer(model.is_moe(model.layers - 1)))
+            self._note_recomputed(layer, self.training.recomputes_predictions)
+            self._note_waits(layer)
+            rows += layer
+        return rows
+
+    def _projection(self) -> list[Row]:
+        """Returns the projection of the hidden state and the next token's embedding: split by columns, its
+        output gathered.
+        """
+        row = self._column("mtp_projection", self.costs.prediction())
+        double = [part and part._replace(bytes=2 * part.bytes) for part in (row.fwd, row.ig)]
+        gathered = Row("mtp_gather", NOTHING, self._tensor("ALLGATHER", self._act))
+        return [row._replace(fwd=double[0], ig=double[1]), *([gathered] if self.training.tp > 1 else [])]
 
     def _append_rows(self, rows: list[Row]) -> tuple[int, ...]:
         first = len(self._rows)
@@ -231,11 +267,10 @@ class MegatronRows:
                     key = (chunk, kinds, layer == here[-1])
                     is_new = key not in rows_by_key
                     if is_new:
-                        before = kinds[-2] if len(kinds) > 1 else None
                         rows_by_key[key] = self._append_rows(
-                            self._with_copies(layers[moe], moe, before, key[2])
+                            self._with_copies(layers[moe], kinds, layer == here[-1])
                         )
-                        self._note_recomputed(rows_by_key[key])
+                        self._note_recomputed(rows_by_key[key], training.recomputes(len(kinds) - 1))
                         self._note_waits(rows_by_key[key])
                     layer_rows.append(rows_by_key[key])
                     if is_new:
@@ -262,9 +297,7 @@ class MegatronRows:
         key = (chunk, kinds, *sizes)
         if key not in rows_by_key:
             rows = [
-                self._with_copies(
-                    layers[moe], moe, kinds[index - 1] if index else None, index == len(kinds) - 1
-                )
+                self._with_copies(layers[moe], kinds[: index + 1], index == len(kinds) - 1)
                 for index, moe in enumerate(kinds)
             ]
             if training.position(stage, chunk) == 0:
@@ -273,8 +306,12 @@ class MegatronRows:
                 rows.append([self._final()])
             sharded = sharded_rows(training, [Unit(*unit) for unit in zip(sizes, rows, strict=True)])
             row_indices = rows_by_key[key] = self._append_rows(sharded.rows)
-            for unit_range in sharded.unit_ranges:
-                self._note_recomputed(row_indices[unit_range.start : unit_range.stop])
+            # The embedding is a unit before those of layers.
+            first = int(training.position(stage, chunk) == 0)
+            for index, unit_range in enumerate(sharded.unit_ranges, -first):
+                self._note_recomputed(
+                    row_indices[unit_range.start : unit_range.stop], training.recomputes(index)
+                )
                 self._note_waits(row_indices[unit_range.start : unit_range.stop])
             units = [row_indices[part.start : part.stop] for part in sharded.unit_ranges]
             of_layers = [unit for unit in units if self._rows[unit[0]].name.startswith("attention")]
@@ -285,25 +322,26 @@ class MegatronRows:
                 self._waits[where] = (*self._waits.get(where, ()), *(row_indices[other] for other in others))
         return rows_by_key[key]
 
-    def _with_copies(self, rows: list[Row], moe: bool, before: bool | None, last: bool) -> list[Row]:
+    def _with_copies(self, rows: list[Row], kinds: tuple[bool, ...], last: bool) -> list[Row]:
         """Returns with `--offload` a layer's rows, and the copies of its activations behind its forward.
 
-        Before its backward those of the layer `before` it (its kind, None without one) begin to be copied
-        back. Those of the last layer of a chunk stay: its forward ends when the copies to the host have
-        ended.
+        kinds: of the layers of the chunk up to this one, whether each has experts. Before its backward the
+        activations of the layer before it begin to be copied back. Those of the last layer of a chunk stay:
+        its forward ends when the copies to the host have ended.
         """
-        if not self.training.offload:
+        training, index = self.training, len(kinds) - 1
+        if not training.offload:
             return rows
         with_copies = [*rows]
         if last:
             with_copies.append(Row("activations_left", NOTHING))
-        else:
-            size = layer_activations(self.training, moe)
+        elif training.offloads(index):
+            size = layer_activations(training, kinds[index])
             with_copies.append(
                 Row("activations_out", NOTHING, CellCollective("OFFLOAD", "offload", size, True))
             )
-        if before is not None:
-            size = layer_activations(self.training, before)
+        if index and training.offloads(index - 1):
+            size = layer_activations(training, kinds[index - 1])
             with_copies.append(
                 Row("activations_back", NOTHING, None, CellCollective("FETCH", "offload", size, True))
             )
@@ -326,16 +364,18 @@ class MegatronRows:
         def wait(phase: Phase, row: int, other: int) -> None:
             self._waits[phase, row] = (*self._waits.get((phase, row), ()), other)
 
-        if last_index > 1:
+        copied = [rows["activations_out"] for rows in rows_by_name if "activations_out" in rows]
+        if last_index > 1 and "activations_out" in rows_by_name[-3]:
             wait("fwd", self._computing_rows(layers[-1])[0], rows_by_name[-3]["activations_out"])
-        if last_index and "activations_left" in here:
-            wait("fwd", here["activations_left"], rows_by_name[-2]["activations_out"])
-        if last_index:
+        if copied and "activations_left" in here:
+            wait("fwd", here["activations_left"], copied[-1])
+        if "activations_back" in here:
             wait("ig", self._computing_rows(layers[-2])[-1], here["activations_back"])
 
-    def _note_recomputed(self, rows: tuple[int, ...]) -> None:
+    def _note_recomputed(self, rows: tuple[int, ...], is_whole: bool) -> None:
+        """Notes which rows of a layer run forward again. is_whole: whether all of them do."""
         rows = self._computing_rows(rows)
-        if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
+        if is_whole and self._rows[rows[0]].name.startswith("attention"):
             # Backward begins with the last row of a layer.
             self._recomputed[rows[-1]] = rows
             return
@@ -409,13 +449,11 @@ class MegatronRows:
                 Row(norm, select_ops(row.ops, ("norm",))),
                 row._replace(ops=select_ops(row.ops, ("norm",), False)),
             ]
-        if "mlp_act" not in kinds:
-            return rows
         row = rows.pop()
-        if row.name in ("mlp_column", "moe_shared_column"):
+        if "mlp_act" in kinds and row.name in ("mlp_column", "moe_shared_column"):
             act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
             return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]
-        if row.name == "moe_experts":
+        if not kinds.isdisjoint(("mlp_act", "moe_act")) and row.name == "moe_experts":
             # Tokens are sent after the last of these in forward, their gradients after the first in backward.
             parts = []
             for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):
@@ -429,10 +467,25 @@ class MegatronRows:
 
         `p2p`: a ring's steps, during attention, as one all-gather; in backward they are sent again, and their
         gradients with them. `all-gather`: before attention, which waits; in backward gathered again, and
-        their gradients scattered at its end. Backward runs the row behind attention first.
+        their gradients scattered at its end. `a2a`: queries, keys and values of some heads of the whole
+        sequence for all heads of a part of it, and the output back; in backward its gradient, and then those
+        of queries, keys and values (DeepSpeed-Ulysses, arXiv 2309.14509). Backward runs the row behind
+        attention first.
         """
         training = self.training
         model = training.model
+        if training.cp_comm_type == "a2a":
+            heads = model.heads // training.tp
+            kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
+            inputs = heads * model.query_dim + kv_heads * (model.query_dim + model.value_dim)
+            scatter, gather = (
+                CellCollective("ALLTOALL", "cp", 2 * training.tokens * elements)
+                for elements in (inputs, heads * model.value_dim)
+            )
+            return (
+                Row("attention_exchange", NOTHING, scatter, scatter),
+                Row("attention_exchange_again", NOTHING, gather, gather),
+            )
         if model.mla:
             elements = model.heads // training.tp * (model.query_dim + model.value_dim)
         else:
@@ -449,34 +502,71 @@ class MegatronRows:
             Row("attention_exchange_again", NOTHING, None, CellCollective("ALLGATHER", "cp", 2 * size, True)),
         )
 
+    def _send_tokens(self, number_bytes: float) -> CellCollective:
+        """Returns the all-to-all of tokens between the ranks of an expert group, a number of them in so many
+        bytes.
+        """
+        training, moe, loads = self.training, self.training.model.moe, self.training.loads
+        assert moe is not None
+        if loads is None:
+            size = self._act * moe.experts_per_token // training.tp
+            return CellCollective("ALLTOALL", "ep", round(size * number_bytes / 2))
+        each = round(number_bytes * training.model.hidden)
+        ports = tuple(each * tokens for tokens in loads.port_tokens)
+        return CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+
     def _moe(self) -> list[Row]:
         costs, training = self.costs, self.training
         moe = training.model.moe
         assert moe is not None
-        all_to_all, loads = None, training.loads
+        dispatch: CellCollective | None = None
+        combine: CellCollective | None = None
+        loads = training.loads
         experts = costs.experts()
         by_rank: tuple[OpCells, ...] = ()
         if loads is not None:
             by_rank = tuple(map(costs.experts, loads.tokens))
             experts = by_rank[loads.hot]
         if training.ep > 1:
-            all_to_all = CellCollective("ALLTOALL", "ep", self._act * moe.experts_per_token // training.tp)
-            if loads is not None:
-                each = 2 * training.model.hidden
-                ports = tuple(each * tokens for tokens in loads.port_tokens)
-                all_to_all = CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+            dispatch, combine = (
+                self._send_tokens(_FP8_BYTES if training.fp8_dispatch else 2),
+                self._send_tokens(2),
+            )
         combined = concat_ops(costs.permute(), costs.residual())
+        routed = concat_ops(costs.norm(), costs.router())
+        if training.etp > 1:
+            # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
+            whole = self._act * moe.experts_per_token
+            gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
+            rows = [
+                Row("moe_router", routed),
+                Row("moe_dispatch", NOTHING, dispatch, combine),
+                Row("moe_gather", NOTHING, gather, scatter),
+                Row("moe_experts", experts),
+                Row("moe_scatter", NOTHING, scatter, gather),
+                Row("moe_return", NOTHING, combine, dispatch),
+                Row("moe_combine", combined),
+            ]
+            return [*rows, *self._shared_experts()]
         rows = [
-            Row("moe_router", concat_ops(costs.norm(), costs.router()), all_to_all),
+            Row("moe_router", routed, dispatch),
             # In backward the gradients of the experts' inputs are sent back to the ranks of the tokens.
-            Row("moe_experts", experts, all_to_all, all_to_all, by_rank=by_rank),
-            Row("moe_combine", combined, None, all_to_all),
+            Row("moe_experts", experts, combine, combine, by_rank=by_rank),
+            Row("moe_combine", combined, None, dispatch),
         ]
-        if moe.shared_experts:
-            ffn = moe.ffn * moe.shared_experts // training.tp
-            rows.append(self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)))
-            rows.append(self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)))
-        return rows
+        return [*rows, *self._shared_experts()]
+
+    def _shared_experts(self) -> list[Row]:
+        """Returns the rows of the experts that every token takes."""
+        costs, training = self.costs, self.training
+        moe = training.model.moe
+        if moe is None or not moe.shared_experts:
+            return []
+        ffn = moe.ffn * moe.shared_experts // training.tp
+        return [
+            self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)),
+            self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)),
+        ]
 
     def _at_least_host(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of a layer, filled up to the time that the host needs to start its kernels."""
@@ -563,7 +653,7 @@ class MegatronRows:
         expert_group: GroupKind = "dp_shard" if training.copies > 1 else "dp_ep"
         expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
         shards, expert_shards = (training.shards, expert_ranks) if training.zero else (1, 1)
-        if training.zero < 3:
+        if training.zero < 3 or training.keeps_weights:
             rows += self._gradient_rows("grad_param_comm", "grad_gather", dense, dense_group, training.shards)
             rows += self._gradient_rows(
                 "moe_grad_norm2", "moe_grad_norm1", experts, expert_group, expert_ranks
@@ -587,10 +677,27 @@ class MegatronRows:
         if ranks < 2 or training.zero > 1:
             return 0.0
         size = parameters * (training.grad_bytes if training.overlaps_gradients else 0)
-        size *= 1 if training.zero and not self.costs.engine.whole_gradients else 2
-        if training.zero and training.overlaps_weights:
-            size += 2 * parameters
-        return self._send_time_s(size, ranks) * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
+        size *= 2 if self._adds_whole_gradients else 1
+        weights = 2 * parameters if training.zero and training.overlaps_weights else 0
+        if self._has_copies_of_states:
+            seconds = self._send_time_s(size, training.dp * training.cp) + self._send_time_s(weights, ranks)
+        else:
+            seconds = self._send_time_s(size + weights, ranks)
+        return seconds * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
+
+    @property
+    def _has_copies_of_states(self) -> bool:
+        """Whether groups of ranks hold copies of each other's optimizer states: gradients are then added up
+        over all replicas.
+        """
+        training = self.training
+        return (training.zero == 1 or training.keeps_weights) and training.copies > 1
+
+    @property
+    def _adds_whole_gradients(self) -> bool:
+        """Whether gradients are added up whole on every rank."""
+        # DeepSpeed's pipeline does so whatever share a rank keeps.
+        return not self.training.zero or self.costs.engine.whole_gradients or self._has_copies_of_states
 
     def _send_time_s(self, size: float, ranks: int) -> float:
         """Returns the time of `size` bytes of gradients or weights between replicas at the network's
@@ -623,19 +730,21 @@ class MegatronRows:
         if ranks == 1 or not parameters:
             return []
         size = self.training.grad_bytes * parameters
-        training = self.training
-        whole = not training.zero or self.costs.engine.whole_gradients
-        stalls = self._stalls((2 if whole else 1) * size, ranks, training.overlaps_gradients)
+        training, is_whole = self.training, self._adds_whole_gradients
+        reduce_group, reduce_ranks = group, ranks
+        if self._has_copies_of_states:
+            reduce_group, reduce_ranks = "dp", training.dp * training.cp
+        stalls = self._stalls((2 if is_whole else 1) * size, reduce_ranks, training.overlaps_gradients)
         if not training.zero:
             return [Row(reduce, stalls, wg=CellCollective("ALLREDUCE", group, size))]
         each = self.costs.engine.broadcast_us * 1e-6
         waits = [Op("broadcasts", 0, 0, 0, ranks * each, "launch", 0)] if each else []
         waiting = concat_ops(
-            OpCells([], [], waits), self._stalls(2 * parameters, ranks, training.overlaps_weights)
+            OpCells([], [], waits),
+            self._stalls(2 * parameters, ranks, training.overlaps_weights or training.keeps_weights),
         )
         gathered = Row(gather, waiting, wg=CellCollective("ALLGATHER", group, 2 * parameters))
-        if training.zero > 1:
+        if training.zero > 1 and not training.keeps_weights:
             return [gathered]
-        # DeepSpeed's pipeline adds gradients up whole, whatever share a rank keeps.
-        kind = "ALLREDUCE" if whole else "REDUCESCATTER"
-        return [gathered, Row(reduce, stalls, wg=CellCollective(kind, group, size))]
+        kind = "ALLREDUCE" if is_whole else "REDUCESCATTER"
+        return [gathered, Row(reduce, stalls, wg=CellCollective(kind, reduce_group, size))]

@@ -7,6 +7,7 @@ Activations are those of the chunks that the schedule keeps in memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
@@ -57,22 +58,23 @@ def layer_activations(
         routed, loads = training.routed_tokens, training.loads
         if loads is not None:
             routed = loads.of_rank[loads.hot if expert is None else expert]
-        size += 2 * routed * model.hidden + _operand_bytes(training, routed * model.hidden)
-        size += _mlp(training, model.moe.ffn, routed)
+        size += 2 * routed * model.hidden + _operand_bytes(training, routed * training.etp * model.hidden)
+        size += _mlp(training, model.moe.ffn, routed, ("mlp_act", "moe_act"))
         if model.moe.shared_experts:
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
         return size
     return size + _mlp(training, model.ffn, tokens) // tp
 
 
-def _mlp(training: Training, ffn: int, tokens: int) -> int:
+def _mlp(training: Training, ffn: int, tokens: int, kinds: Sequence[str] = ("mlp_act",)) -> int:
     """Returns the bytes of both outputs of a gated first linear (one if it is not gated) and the input of the
     second.
 
-    The input of the second is not kept where the activation runs again.
+    kinds: of rows; where any of them runs again, the input of the second is not kept.
     """
     size = tokens * ffn * (4 if training.model.gated else 2)
-    return size if "mlp_act" in training.recompute_rows else size + _operand_bytes(training, tokens * ffn)
+    is_kept = training.recompute_rows.isdisjoint(kinds)
+    return size + _operand_bytes(training, tokens * ffn) if is_kept else size
 
 
 # Bits of a number of the input that a linear keeps for its weight gradient, with the scales of a block:
@@ -258,7 +260,11 @@ def _offload_buffers(training: Training, stage: int) -> int:
     most = [0]
     for chunk in training.stage_chunks:
         layers = training.layers_of(stage, chunk)[:-1]
-        sizes = [layer_activations(training, training.model.is_moe(layer)) for layer in layers]
+        sizes = [
+            layer_activations(training, training.model.is_moe(layer))
+            for index, layer in enumerate(layers)
+            if training.offloads(index)
+        ]
         most.append(sum(sorted(sizes)[-2:]))
     return max(most)
 
@@ -331,15 +337,18 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     """
     activations = []
     for chunk in training.stage_chunks:
-        if training.offload:
-            # The last layer is not offloaded.
-            last = training.model.is_moe(training.layers_of(stage, chunk)[-1])
-            size = layer_activations(training, last, expert=expert)
-        else:
-            size = sum(
-                count * layer_activations(training, moe, expert=expert)
-                for moe, count in training.kinds_of(stage, chunk)
-            )
+        layers = training.layers_of(stage, chunk)
+        # The last layer of a chunk is never offloaded.
+        kinds = Counter(
+            (training.model.is_moe(layer), training.recomputes(index))
+            for index, layer in enumerate(layers)
+            if not training.offloads(index) or layer == layers[-1]
+        )
+        size = sum(
+            count * layer_activations(training, moe, _recompute_of(training, is_whole), expert)
+            for (moe, is_whole), count in kinds.items()
+        )
+        size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
         if training.pp > 1 and _holds(training) == "deepspeed":
@@ -349,15 +358,34 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     return activations
 
 
+def _recompute_of(training: Training, is_whole: bool) -> str:
+    """Returns what a layer runs forward again. is_whole: whether it runs as a whole."""
+    if training.recompute != "full":
+        return training.recompute
+    return "full" if is_whole else "none"
+
+
+def _prediction_activations(training: Training, expert: int | None) -> int:
+    """Returns the bytes of the activations of a layer that predicts a further token: those of its layer, and
+    the inputs of its two norms and of its projection.
+    """
+    model = training.model
+    recompute = _recompute_of(training, training.recomputes_predictions)
+    of_layer = layer_activations(training, model.is_moe(model.layers - 1), recompute, expert)
+    return of_layer + 4 * 2 * training.tokens * model.hidden // training.shard
+
+
 def _logits(training: Training) -> int:
-    """Returns the bytes of logits, and of the last norm's input and output.
+    """Returns the bytes of logits, and of the last norm's input and output; of each further predicted token,
+    too.
 
     Megatron's loss keeps logits in 2 bytes and in fp32. PyTorch's needs three in fp32 at once: the logarithm
     of softmax, its gradient and that of the logits; with the vocabulary on several ranks also their
     exponentials, and the input of the output layer is kept gathered.
     """
-    logits = training.tokens * training.padded_vocab // training.tp
-    size = 4 * training.tokens * training.model.hidden // training.shard
+    heads = 1 + training.predictions
+    logits = heads * training.tokens * training.padded_vocab // training.tp
+    size = heads * 4 * training.tokens * training.model.hidden // training.shard
     if _holds(training) != "fsdp":
         return size + logits * (2 + 4)
     if training.tp == 1:
@@ -368,19 +396,21 @@ def _logits(training: Training) -> int:
 def _work(training: Training, stage: int, expert: int | None) -> int:
     """Returns the bytes that a single op needs in addition: a layer computed again, attention's scores."""
     kinds = {moe for chunk in training.stage_chunks for moe, _ in training.kinds_of(stage, chunk)}
+    if any(training.predictions_of(stage, chunk) for chunk in training.stage_chunks):
+        kinds.add(training.model.is_moe(training.model.layers - 1))
     size = 0
     if training.recompute == "full":
-        size = max(layer_activations(training, moe, "none", expert) for moe in kinds)
+        size = max((layer_activations(training, moe, "none", expert) for moe in kinds), default=0)
     else:
         size = max((_recomputed_bytes(training, moe, expert) for moe in kinds), default=0)
     of_layers = [layer_parameters(training, moe) for moe in kinds]
     if _holds(training) == "fsdp":
         if training.zero >= 2 and training.pp == 1:
             # The gradients of a unit, and the copy of them that is reduced.
-            size += (_WEIGHT + training.grad_bytes) * max(sum(layer) for layer in of_layers)
+            size += (_WEIGHT + training.grad_bytes) * max(map(sum, of_layers), default=0)
     elif training.flash:
         # Transformer Engine keeps an unused weight gradient of each shape.
-        size += _WEIGHT * max(layer.dense for layer in of_layers)
+        size += _WEIGHT * max((layer.dense for layer in of_layers), default=0)
     if training.cp > 1 and training.cp_comm_type == "all-gather":
         # These are keys and values of the whole sequence.
         model = training.model
@@ -398,7 +428,7 @@ def _recomputed_bytes(training: Training, moe: bool, expert: int | None) -> int:
         sizes.append(attention_scores(training))
     if "norm" in training.recompute_rows:
         sizes.append(2 * training.tokens * model.hidden // training.shard)
-    if "mlp_act" in training.recompute_rows:
+    if "mlp_act" in training.recompute_rows or (moe and "moe_act" in training.recompute_rows):
         tokens, ffn = training.tokens, model.ffn // training.tp
         if moe and model.moe:
             loads, ffn = training.loads, model.moe.ffn

@@ -10,6 +10,7 @@ runs them in reverse.
 from __future__ import annotations
 
 from simcore.model.costs import NOTHING, CellCollective, Row
+from simcore.model.sizes import Model
 from simcore.model.training import Training
 from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind, Phase
@@ -48,7 +49,8 @@ class ShardedRows(NamedTuple):
 
 def is_sharded(training: Training) -> bool:
     """Returns whether gradients, or weights too, are shared out unit by unit."""
-    return training.zero >= 2 and (training.shards > 1 or training.expert_replicas > 1)
+    is_shared = training.shards > 1 or training.expert_replicas > 1
+    return training.zero >= 2 and is_shared and not training.keeps_weights
 
 
 def sharded_rows(training: Training, units: list[Unit]) -> ShardedRows:
@@ -196,6 +198,15 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
         dense += embedding + model.positions * model.hidden
     if last:
         dense += model.norm
+    predictions = sum(training.predictions_of(stage, chunk) for chunk in training.stage_chunks)
+    if predictions:
+        of_layer = layer_parameters(training, model.is_moe(model.layers - 1))
+        # The projection of the hidden state and the next token's embedding, their norms, and the head's.
+        dense += predictions * (of_layer.dense + 2 * model.hidden**2 // tp + 3 * model.norm)
+        experts += predictions * of_layer.experts
+        if not (first or (last and model.tied_embeddings)):
+            # A copy of the table of the first stage.
+            dense += embedding
     # A V has both tables on one stage; a stage of two-way schedules has tables of two models.
     together = first and last and training.placement != "both-ways"
     if last and not (together and model.tied_embeddings):
@@ -211,13 +222,21 @@ def whole_parameters(training: Training, stage: int) -> int:
     size = 0
     for chunk in training.stage_chunks:
         size += model.norm if training.is_last(stage, chunk) else 0
+        predictions = training.predictions_of(stage, chunk)
+        if predictions:
+            moe = model.is_moe(model.layers - 1)
+            size += predictions * (3 * model.norm + _whole_layer_parameters(model, moe))
         for moe, count in training.kinds_of(stage, chunk):
-            size += count * (model.attention()[1] + 2 * model.norm)
-            if moe and model.moe is not None:
-                size += count * model.moe.experts * model.hidden
-            else:
-                size += count * model.mlp(model.ffn)[1]
+            size += count * _whole_layer_parameters(model, moe)
     return size
+
+
+def _whole_layer_parameters(model: Model, moe: bool) -> int:
+    """Returns the parameters of a layer that every rank of tp has."""
+    size = model.attention()[1] + 2 * model.norm
+    if moe and model.moe is not None:
+        return size + model.moe.experts * model.hidden
+    return size + model.mlp(model.ffn)[1]
 
 
 def layer_parameters(training: Training, moe: bool) -> StageParameters:
@@ -234,7 +253,8 @@ def layer_parameters(training: Training, moe: bool) -> StageParameters:
     expert = sum(model.mlp(model.moe.ffn))
     shared = expert * model.moe.shared_experts // tp
     router = model.moe.experts * model.hidden
-    return StageParameters(dense + shared + router, expert * (model.moe.experts // training.ep))
+    here = model.moe.experts // training.ep
+    return StageParameters(dense + shared + router, expert * here // training.etp)
 
 
 def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import ENGINES
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
@@ -27,13 +28,14 @@ _WHY = {
 }
 DEFAULT_GPU = "h100"
 # Kinds of rows for `--recompute-rows`.
-ROW_KINDS = ("attention", "mlp_act", "norm")
+ROW_KINDS = ("attention", "mlp_act", "moe_act", "norm")
+# Megatron-LM's words for them.
+_ROW_ALIASES = {"core_attn": "attention", "layernorm": "norm"}
 # Schedules whose backwards include weight gradients.
 _FULL_BACKWARD_SCHEDULES = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
 _FSDP_FIELDS = ("prefetch", "reshard_after_forward")
 # Pipelines that Megatron runs; its FSDP refuses them.
 MEGATRON_SCHEDULES = ("1f1b", "interleaved")
-_MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
 
@@ -57,8 +59,8 @@ class Training(Struct, frozen=True):
     """The expert-parallel degree."""
     chunks: int
     """Virtual stages of a stage, V."""
-    stage_layers: tuple[int, ...]
-    """Layers of each stage."""
+    position_layers: tuple[int, ...]
+    """Layers of each virtual stage, by its position on the route of a micro-batch."""
     microbatch_size: int
     """Sequences of a micro-batch."""
     global_batch: int
@@ -70,7 +72,7 @@ class Training(Struct, frozen=True):
     flash: bool
     """Whether attention is flash attention."""
     recompute: str
-    """none, selective (attention's core) or full."""
+    """none, selective (attention's core, of torchtitan single products) or full."""
     zero: int
     """The level of ZeRO."""
     grad_bytes: int
@@ -82,7 +84,7 @@ class Training(Struct, frozen=True):
     gpu: str
     """The name or the file of the GPU."""
     cp_comm_type: str = "p2p"
-    """How keys and values are exchanged in a cp group, p2p (a ring) or all-gather."""
+    """What a cp group exchanges: keys and values, `p2p` (a ring) or `all-gather`; or heads, `a2a`."""
     placement: str = "loop"
     """The placement of chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where
     each stage has the layers of another one too, as its last chunk.
@@ -92,17 +94,23 @@ class Training(Struct, frozen=True):
     reshard: bool = True
     """Whether weights are freed after their forward."""
     shard_size: int = 0
-    """Ranks that share out what ZeRO 2 and 3 share out; 0 for all."""
+    """Ranks that share out what ZeRO shares out; 0 for all."""
     bucket_size: int = 0
     """Parameters of a bucket; 0 for those of a row."""
     overlap_tp: bool = False
     """Whether tensor-parallel collectives overlap with products."""
     loads: ExpertLoads | None = None
     """The loads of the experts; None where all get the same."""
+    etp: int = 1
+    """Ranks of a tp group that divide each expert among them: 1, or all."""
+    fp8_dispatch: bool = False
+    """Whether tokens are sent to experts in FP8, and their gradients in backward; they come back in BF16."""
     recompute_rows: frozenset[str] = frozenset()
     """Kinds of rows that run again, of `ROW_KINDS`; attention's core is also that of selective."""
     offload: float = 0.0
     """The bandwidth of the link to the host's memory, GB/s; 0 where activations are not offloaded."""
+    offload_layers: int = 0
+    """How many layers of a virtual stage are offloaded, the first ones; 0 for all but its last one."""
     overlaps_gradients: bool = False
     """Whether gradients are reduced during backward."""
     overlaps_weights: bool = False
@@ -111,6 +119,12 @@ class Training(Struct, frozen=True):
     """The trainer, one of `ENGINES`."""
     compiled: bool = False
     """Whether torch.compile is used."""
+    recompute_layers: tuple[int, int] = (0, 0)
+    """With `--recompute full`, which layers of a virtual stage run again: (n, 0) the first n, (n, m) the last
+    n of every m; (0, 0) all.
+    """
+    position_predictions: tuple[int, ...] = ()
+    """Layers of each position that predict further tokens; () for none."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -141,13 +155,18 @@ class Training(Struct, frozen=True):
 
     @property
     def expert_replicas(self) -> int:
-        """Ranks that have the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
-        return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
+        """Ranks that have the same part of the same experts."""
+        return max(1, self.dp * self.cp * self.tp // (self.ep * self.etp)) if self.ep else 1
 
     @property
     def routed_tokens(self) -> int:
         """Tokens that a rank sends to experts in a micro-batch, each counted once for each expert."""
         return self.tokens * (self.model.moe.experts_per_token if self.model.moe else 0) // self.tp
+
+    @property
+    def expert_tokens(self) -> int:
+        """Tokens that the experts of a rank run in a micro-batch, as many on each rank."""
+        return self.routed_tokens * self.etp
 
     @property
     def shards(self) -> int:
@@ -158,6 +177,26 @@ class Training(Struct, frozen=True):
     def copies(self) -> int:
         """How many groups of `shards` ranks have the same parameters (hybrid sharding)."""
         return self.dp * self.cp // self.shards
+
+    @property
+    def layers_by_stage(self) -> list[tuple[int, ...]]:
+        """The layers of each stage's own chunks."""
+        return [
+            tuple(self.position_layers[self.position(stage, chunk)] for chunk in range(self.chunks))
+            for stage in range(self.pp)
+        ]
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """The layers of each stage."""
+        return tuple(map(sum, self.layers_by_stage))
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether each stage of a pipeline gathers its weights once a step, before their first forward, and
+        reduces its gradients once, behind the last backward: ZeRO 3 of PyTorch's stages without resharding.
+        """
+        return self.zero == 3 and self.pp > 1 and not self.reshard and self.placement != "both-ways"
 
     @property
     def stage_chunks(self) -> range:
@@ -181,27 +220,41 @@ class Training(Struct, frozen=True):
         return self.placement == "v" and stage == self.pp - 1
 
     def layers_of(self, stage: int, chunk: int) -> range:
-        """Returns the layers of a virtual stage: in the order of positions (Megatron's interleaving,
-        or a V).
-        """
-        if self.placement == "both-ways":
-            stage = self.position(stage, chunk)
-            first, count = sum(self.stage_layers[:stage]), self.stage_layers[stage]
-        else:
-            before = sum(self.stage_layers[stage + 1 :] if self.turned(chunk) else self.stage_layers[:stage])
-            first = (chunk * self.model.layers + before) // self.chunks
-            count = self.stage_layers[stage] // self.chunks
-        return range(first, first + count)
+        """Returns the layers of a virtual stage, which go along the route of a micro-batch."""
+        position = self.position(stage, chunk)
+        first = sum(self.position_layers[:position])
+        return range(first, first + self.position_layers[position])
+
+    def recomputes(self, index: int) -> bool:
+        """Returns whether the layer of such an index in a virtual stage runs forward again as a whole."""
+        count, period = self.recompute_layers
+        if self.recompute != "full":
+            return False
+        return index % period >= period - count if period else not count or index < count
+
+    def offloads(self, index: int) -> bool:
+        """Returns whether a layer of such an index in a virtual stage is offloaded, if it is not the last."""
+        return bool(self.offload) and (not self.offload_layers or index < self.offload_layers)
+
+    @property
+    def recomputes_predictions(self) -> bool:
+        """Whether layers that predict further tokens run forward again as a whole."""
+        return self.recompute == "full" and self.recompute_layers == (0, 0)
+
+    def predictions_of(self, stage: int, chunk: int) -> int:
+        """Returns how many layers of a virtual stage predict further tokens."""
+        return self.position_predictions[self.position(stage, chunk)] if self.position_predictions else 0
+
+    @property
+    def predictions(self) -> int:
+        """How many layers predict further tokens."""
+        return sum(self.position_predictions)
 
     def kinds_of(self, stage: int, chunk: int) -> list[tuple[bool, int]]:
         """Returns (has experts, number of layers) of a virtual stage, for each kind that it has."""
         layers, moe = self.layers_of(stage, chunk), self.model.moe
         dense = len(layers) if moe is None else min(max(moe.dense_layers - layers.start, 0), len(layers))
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
-
-    def turned(self, chunk: int) -> bool:
-        """Returns whether a chunk is on the way up of a V."""
-        return self.placement == "v" and chunk == 1
 
 
 def resolve_training(model: Model, parameters: ModelParameters) -> Training:
@@ -263,19 +316,27 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
-    stage_layers = _stage_layers(model, parameters, pp, chunks, diagnostics)
-    if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
-        assumed("virtual_stages", 1, f"1f1b; {_interleaved_words(stage_layers, batch // (microbatch * dp))}")
+    pipeline = resolve_layers(
+        model, parameters, pp, chunks, lambda position: _stage_of(position, pp, placement), diagnostics
+    )
+    if pp > 1 and chunks == 1 and parameters.virtual_stages is None and parameters.schedule is None:
+        assumed(
+            "virtual_stages",
+            1,
+            f"1f1b; {_interleaved_words(pipeline.layers, batch // (microbatch * dp))}",
+        )
     gpu = parameters.gpu
     if gpu is None:
         gpu = DEFAULT_GPU
         assumed("gpu", gpu, f"of {', '.join(GPU_NAMES)}")
     training = Training(
-        model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,
+        model, tp, cp, dp, pp, ep, chunks, pipeline.layers, microbatch, batch, seq, sequence_parallel,
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
+        position_predictions=pipeline.predictions,
     )  # fmt: skip
+    _check_heads(training)
     training = _with_engine(training, parameters, choice, assumed)
     training = _with_sharding(training, parameters, choice, assumed)
     if parameters.overlap_tp:
@@ -288,9 +349,31 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
             )
         training = replace(training, overlap_tp=True)
     training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
+    training = replace(training, recompute_layers=_recomputed_layers(training, parameters))
     training = replace(training, offload=_offload(training, parameters))
-    training = replace(training, loads=_loads(training, parameters))
+    training = replace(training, offload_layers=_offloaded_layers(training, parameters))
+    training = replace(training, etp=_expert_tensor_degree(training, parameters))
+    training = replace(
+        training, loads=_loads(training, parameters), fp8_dispatch=_fp8_dispatch(training, parameters)
+    )
     return replace(training, diagnostics=tuple(diagnostics))
+
+
+def _check_heads(training: Training) -> None:
+    """Raises `UsageError` where heads cannot be divided among the ranks of a sequence."""
+    model, tp, cp = training.model, training.tp, training.cp
+    if cp == 1 or training.cp_comm_type != "a2a":
+        return
+    kinds = [("query heads", model.heads // tp)]
+    if not model.mla:
+        kinds.append(("key-value heads", max(model.kv_heads // tp, 1)))
+    fitting = [degree for degree in range(1, cp + 1) if all(heads % degree == 0 for _, heads in kinds)]
+    for words, heads in kinds:
+        if heads % cp:
+            raise UsageError(
+                f"--cp-comm-type a2a: cp {cp} does not divide the {heads} {words} of a rank of tp {tp}: cp "
+                f"{_nearest_words(fitting, cp)} would fit, or p2p or all-gather"
+            )
 
 
 def _with_engine(
@@ -344,12 +427,29 @@ def _offload(training: Training, parameters: ModelParameters) -> float:
         raise UsageError(
             "--offload with --expert-imbalance: ranks would send different sizes; one of the two would fit"
         )
-    if max(training.stage_layers) // training.chunks < 2:
+    if min(training.position_layers) < 1 or max(training.position_layers) < 2:
         raise UsageError(
-            "--offload: found 1 layer in a chunk, which stays until its backward; fewer stages than "
-            f"{training.pp}, or fewer virtual stages, would fit"
+            f"--offload: found {min(training.position_layers)} layers in a chunk, whose last layer stays "
+            f"until its backward; fewer stages than {training.pp}, or fewer virtual stages, would fit"
         )
     return rate
+
+
+def _offloaded_layers(training: Training, parameters: ModelParameters) -> int:
+    """Returns how many layers are offloaded, 0 for all but the last. Raises `UsageError` where there are not
+    as many.
+    """
+    count, most = parameters.offload_layers, max(training.position_layers) - 1
+    if count is None:
+        return 0
+    if parameters.offload is None:
+        raise UsageError(f"--offload-layers {count}: nothing is offloaded; with --offload it would fit")
+    if count > most:
+        raise UsageError(
+            f"--offload-layers {count}: a virtual stage has {most + 1} layers, and its last one stays; at "
+            f"most {most} would fit"
+        )
+    return count
 
 
 def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozenset[str]:
@@ -357,22 +457,94 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
     layers.
     """
     text = parameters.recompute_rows
-    names = {"attention"} if training.recompute == "selective" else set()
+    names: set[str] = set()
+    if training.recompute == "selective":
+        # torchtitan keeps attention's output, and every second product of a layer.
+        names = {"mlp_act", "norm"} if ENGINES[training.engine].selective_by_op else {"attention"}
     if text is None:
         return frozenset(names)
-    words = [word.strip() for word in text.split(",")]
+    words = [_ROW_ALIASES.get(word.strip(), word.strip()) for word in text.split(",")]
     for word in words:
         if word not in ROW_KINDS:
             raise UsageError(
                 f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
                 f"words of {', '.join(ROW_KINDS)}{did_you_mean(word, ROW_KINDS)}"
             )
+    if "moe_act" in words and training.model.moe is None:
+        raise UsageError(
+            f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would "
+            "fit"
+        )
     if training.recompute == "full":
         raise UsageError(
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
             "none or selective would fit, or no --recompute-rows"
         )
     return frozenset(names | set(words))
+
+
+def _recomputed_layers(training: Training, parameters: ModelParameters) -> tuple[int, int]:
+    """Returns which layers run again, as `Training.recompute_layers`. Raises `UsageError` for other words,
+    and without whole layers.
+    """
+    text = parameters.recompute_layers
+    if text is None:
+        return 0, 0
+    words = f"--recompute-layers {printable(text, 40)}"
+    if training.recompute != "full":
+        raise UsageError(
+            f"{words}: --recompute {training.recompute} runs no whole layer again; --recompute full would fit"
+        )
+    if parameters.offload is not None:
+        raise UsageError(
+            f"{words} with --offload: what is offloaded would differ by layer; one of the two would fit"
+        )
+    count, slash, period = text.partition("/")
+    most = max(training.position_layers)
+    if not is_count(count) or (slash and not (is_count(period) and int(count) < int(period))):
+        raise UsageError(f"{words}: expected layers of a virtual stage, like 4, or of every few, like 1/2")
+    if not slash and int(count) > most:
+        raise UsageError(f"{words}: a virtual stage has {most} layers; at most {most} would fit")
+    return int(count), int(period or 0)
+
+
+def _expert_tensor_degree(training: Training, parameters: ModelParameters) -> int:
+    """Returns how many ranks of tp divide an expert. Raises `UsageError` where they cannot."""
+    etp, tp, moe = parameters.etp, training.tp, training.model.moe
+    if etp is None or etp == 1:
+        return 1
+    if moe is None:
+        raise UsageError(f"--etp {etp}: {printable(training.model.name, 40)} has no experts; 1 would fit")
+    if etp != tp:
+        fit = f"1 or tp {tp}" if tp > 1 else "1"
+        raise UsageError(f"--etp {etp}: ranks of tp {tp} hold whole experts or divide each; {fit} would fit")
+    if moe.ffn % etp:
+        raise UsageError(f"--etp {etp} does not divide the ffn {moe.ffn} of an expert; 1 would fit")
+    data = training.dp * training.cp
+    if data % training.ep:
+        raise UsageError(
+            f"--etp {etp}: ep {training.ep} does not divide dp x cp {data}: "
+            f"{_nearest_words(_common_divisors(moe.experts, data), training.ep)} would fit"
+        )
+    if parameters.expert_imbalance is not None:
+        raise UsageError("--etp with --expert-imbalance: one of the two would fit")
+    return etp
+
+
+def _fp8_dispatch(training: Training, parameters: ModelParameters) -> bool:
+    """Returns whether tokens are sent in FP8. Raises `UsageError` where none are sent."""
+    precision, choices = parameters.dispatch_precision, flag_of("dispatch_precision").choices
+    if precision is None:
+        return False
+    if precision not in choices:
+        raise UsageError(
+            f"--dispatch-precision {printable(precision, 40)}: one of {', '.join(choices)} is expected"
+        )
+    if training.ep == 1:
+        raise UsageError(
+            "--dispatch-precision is of what is sent to experts: found ep 1; --ep 2 or more would fit"
+        )
+    return precision == "fp8"
 
 
 def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:
@@ -407,15 +579,16 @@ def _with_sharding(
     with the level.
     """
     zero, data = training.zero, training.dp * training.cp
-    for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
+    for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 1)):
         if getattr(parameters, field) is not None and zero < least:
-            levels = "--zero 3" if least == 3 else "--zero 2 or 3"
-            what = "weights" if least == 3 else "gradients"
+            levels = "--zero 3" if least == 3 else "--zero 1, 2 or 3"
+            what = "weights" if least == 3 else "optimizer states"
             raise UsageError(
                 f"{flag_of(field).option} is of {what} that are shared out: found --zero {zero}, {levels} "
                 "would fit"
             )
     if zero < 2:
+        training = replace(training, shard_size=_shard_size(training, parameters))
         if parameters.bucket_size is not None and not (
             parameters.overlap_grad_reduce or parameters.overlap_param_gather
         ):
@@ -450,16 +623,33 @@ def _with_sharding(
             "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
             "units ahead, or --zero 1 would fit"
         )
-    of_megatron = (
-        parameters.schedule in (None, *MEGATRON_SCHEDULES) and not ENGINES[training.engine].pipeline_shards
+    if training.predictions:
+        raise UsageError(
+            f"--pipeline-layout with m and --zero {zero}: layers that predict further tokens (MTP) are "
+            "Megatron's; --zero 0 or 1 would fit, or no m"
+        )
+    engine = ENGINES[training.engine]
+    is_refused = engine.holds != "fsdp" or (
+        parameters.schedule in (None, *MEGATRON_SCHEDULES) and not engine.pipeline_shards
     )
-    if zero == 3 and training.pp > 1 and of_megatron:
+    if zero == 3 and training.pp > 1 and is_refused:
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
             "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "
             "looped-bfs) would fit"
         )
-    size = parameters.shard_size or 0
+    training = replace(training, shard_size=_shard_size(training, parameters))
+    if zero < 3:
+        return training
+    training = replace(training, prefetch=int(choice("prefetch")))
+    return replace(training, reshard=choice("reshard_after_forward") == "on")
+
+
+def _shard_size(training: Training, parameters: ModelParameters) -> int:
+    """Returns the ranks that share out what ZeRO shares out, 0 for all. Raises `UsageError` where they do not
+    divide the replicas.
+    """
+    size, data = parameters.shard_size or 0, training.dp * training.cp
     if size:
         if training.ep > 1:
             raise UsageError(
@@ -481,17 +671,18 @@ def _with_sharding(
                 f"--shard-size {size} does not divide dp x cp {data}: {_nearest_words(fitting, size)} "
                 "would fit"
             )
-        size = size if size < data else 0
-    if zero == 3:
-        return replace(
-            training, prefetch=int(choice("prefetch")), reshard=choice("reshard_after_forward") == "on",
-            shard_size=size,
-        )  # fmt: skip
-    return replace(training, shard_size=size)
+    return size if size < data else 0
 
 
 def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
     """Returns (virtual stages, placement of the chunks) of the schedule."""
+    if parameters.pipeline_layout is not None:
+        if parameters.schedule in (*V_SCHEDULES, *TWO_WAY_SCHEDULES):
+            raise UsageError(
+                f"--pipeline-layout places chunks round and round, --schedule {parameters.schedule} "
+                "does not; 1f1b or interleaved would fit"
+            )
+        return count_layout_chunks(parameters, pp), "loop"
     if parameters.schedule in V_SCHEDULES:
         return 2, "v"
     if parameters.schedule in TWO_WAY_SCHEDULES and pp > 1:
@@ -576,98 +767,23 @@ def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]: 
     return size, batch
 
 
+def _stage_of(position: int, pp: int, placement: str) -> int:
+    """Returns the stage of a position on the route of a micro-batch."""
+    if placement == "v" and position >= pp:
+        return 2 * pp - 1 - position
+    return position % pp
+
+
 def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
     """Returns what interleaved stages would change against 1f1b, or why they cannot run, in words."""
     stages = len(stage_layers)
     if microbatches % stages:
         return f"interleaved needs a multiple of {stages} micro-batches, here are {microbatches}"
+    if min(stage_layers) < 2:
+        return "interleaved cannot run: a stage of 1 layer cannot be cut into chunks"
     if math.gcd(*stage_layers) == 1:
-        layers = stage_words(stage_layers)
-        return f"interleaved cannot run: stages of {layers} layers cannot be cut into equal chunks"
+        layers = stage_words([(size,) for size in stage_layers])
+        return f"interleaved needs --stage-layers, too: stages of {layers} layers have unequal chunks"
     # A stage of 1f1b keeps the activations of at most as many micro-batches as there are stages.
     more = " and need more memory" if microbatches > stages else ""
     return f"interleaved would shorten the bubble{more}"
-
-
-def _stage_layers(
-    model: Model, parameters: ModelParameters, pp: int, chunks: int, diagnostics: list[Diagnostic]
-) -> tuple[int, ...]:
-    """Returns the layers of each stage: the explicit ones, else even ones, with a remainder on the stages in
-    the middle.
-    """
-    if pp * chunks > model.layers:
-        raise UsageError(
-            f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
-            f"layers of {printable(model.name, 40)}: at most {model.layers} would fit"
-        )
-    if parameters.stage_layers is not None:
-        return _parse_stage_layers(parameters.stage_layers, model.layers, pp, chunks)
-    if model.layers % (pp * chunks) == 0:
-        return (model.layers // pp,) * pp
-    if chunks > 1:
-        fitting = [
-            stage_chunks
-            for stage_chunks in range(1, model.layers // pp + 1)
-            if model.layers % (pp * stage_chunks) == 0
-        ]
-        near = f"{', '.join(map(str, fitting))} would fit"
-        if parameters.schedule in V_SCHEDULES:
-            most = model.layers // chunks
-            stages = [pp_fit for pp_fit in range(1, most + 1) if model.layers % (chunks * pp_fit) == 0]
-            raise UsageError(
-                f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
-                f"divide the {model.layers} layers; pp {_nearest_words(stages, pp)} would fit, or "
-                "--stage-layers of "
-                "even numbers"
-            )
-        raise UsageError(
-            f"--virtual-stages {chunks}: pp {pp} x {chunks} does not divide the {model.layers} layers; "
-            + (near if fitting else "--stage-layers says which stage has how many")
-        )
-    least, more = divmod(model.layers, pp)
-    # The stages with the loss and the embedding get fewer layers, as they have these in addition.
-    fewer = [pp - 1, 0, *range(pp - 2, 0, -1)][: pp - more]
-    sizes = tuple(least if stage in fewer else least + 1 for stage in range(pp))
-    message = (
-        f"stage_layers: {model.layers} layers on {pp} stages: {stage_words(sizes)} assumed, the last and the "
-        "first stage have fewer (--stage-layers)"
-    )
-    diagnostics.append(Diagnostic("note", "model-assumed", message, model.name))
-    return sizes
-
-
-def _parse_stage_layers(text: str, layers: int, pp: int, chunks: int) -> tuple[int, ...]:
-    sizes: list[int] = []
-    for word in text.split(","):
-        size, star, times = word.strip().partition("*")
-        if not _is_count(size) or (star and not _is_count(times)) or len(sizes) > _MOST_LAYERS:
-            raise UsageError(
-                f"--stage-layers {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
-                "layers of a stage like 7,8*14,6"
-            )
-        sizes += [int(size)] * min(int(times or 1), _MOST_LAYERS)
-    if len(sizes) != pp or sum(sizes) != layers:
-        raise UsageError(
-            f"--stage-layers {printable(text, 60)}: {sum(sizes)} layers on {len(sizes)} stages, expected "
-            f"{layers} layers on pp {pp}"
-        )
-    for layers_here in sizes:
-        if layers_here % chunks:
-            message = f"{layers_here} layers are not a multiple of {chunks} virtual stages"
-            raise UsageError(f"--stage-layers: {message}")
-    return tuple(sizes)
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 6 and int(text) > 0
-
-
-def stage_words(sizes: tuple[int, ...]) -> str:
-    """Returns the layers of each stage as `--stage-layers` has them: `7,8*14,6`."""
-    runs: list[list[int]] = []
-    for size in sizes:
-        if runs and runs[-1][0] == size:
-            runs[-1][1] += 1
-        else:
-            runs.append([size, 1])
-    return ",".join(f"{size}*{times}" if times > 1 else str(size) for size, times in runs)

@@ -285,7 +285,7 @@ def plan_program(
     _check_rows(workload)
     structure, diagnostics = find_structure(workload, parameters.microbatches)
     defaults = schedule_defaults(workload, layout, structure)
-    if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
+    if workload.stages and len(workload.stages[0].chunks) > 1:
         defaults = defaults._replace(schedule="interleaved")
     name = defaults.schedule if parameters.schedule is None else parameters.schedule
     schedule, _ = find_schedule(name)
@@ -442,7 +442,11 @@ def _pipelined_plan(
         placement, actions = order.placement, order.stages.__getitem__
         check_chunks(structure, placement.parts, f"--schedule {printable(name, 60)}")
     else:
-        chunks = resolve_chunks(structure, schedule, parameters.virtual_stages, name)
+        requested = parameters.virtual_stages
+        if requested is None and workload.stages and len(workload.stages[0].chunks) > 1:
+            # The layout of a model's layers implies them.
+            requested = len(workload.stages[0].chunks)
+        chunks = resolve_chunks(structure, schedule, requested, name)
         misfit = schedule.misfit(layout.pp, microbatches)
         if misfit:
             raise UsageError(f"--schedule {name}: {misfit}")
@@ -466,7 +470,7 @@ def _pipelined_plan(
         overlapped=parameters.overlap_fwd_bwd,
         megatron=parameters.stage_layout == "megatron",
         overlap_grad_reduce=parameters.overlap_grad_reduce,
-        overlap_param_gather=parameters.overlap_param_gather,
+        overlap_param_gather=parameters.overlap_param_gather or workload.gathers_in_forward,
     )
     return plan, actions, [*diagnostics, *(read_order.diagnostics if read_order is not None else ())]
 

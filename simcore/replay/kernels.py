@@ -17,7 +17,7 @@ class KernelFamily(NamedTuple):
     """As `family_of` returns it; for communication and copies their own."""
     cost_ns: int
     """The time of all of them in the accounts of the rank where it is most, without waiting, ns."""
-    count: int
+    calls: int
     """How many calls there are."""
     call_ns: float
     """How long a call takes on average, waiting included, ns."""
@@ -31,7 +31,7 @@ def kernel_families(operations: Operations) -> list[KernelFamily]:
     for kernel in operations.together:
         members.setdefault(_family(kernel), []).append(kernel)
     families = [_add_up(name, kernels, operations) for name, kernels in members.items()]
-    return sorted(families, key=lambda family: (-family.cost_ns, -family.call_ns * family.count))
+    return sorted(families, key=lambda family: (-family.cost_ns, -family.call_ns * family.calls))
 
 
 def _family(kernel: LayerUse) -> str:

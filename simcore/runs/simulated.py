@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from simcore.analysis.assumption_effects import SCHEDULE_ASSUMED, find_schedule_effect
 from simcore.analysis.simulation_figures import SimulationFigures
 from simcore.cached_methods import cached_method, forget
+from simcore.cluster import name_groups
 from simcore.parameters import FLAGS
 from simcore.setup import Setup
 from simcore.simulation import simulate
@@ -54,9 +55,9 @@ class SimulatedRun(SimulationFigures):
 
     @property
     def dims(self) -> Sequence[Dimension]:
-        """The dimensions of its network; empty for one without."""
+        """The dimensions of its network, with the groups that cross them; empty for one without."""
         simulation = self.simulation
-        return simulation.cluster.dims if simulation.has_dimensions else ()
+        return name_groups(simulation.cluster, simulation.layout) if simulation.has_dimensions else ()
 
     @cached_property
     def figures(self) -> SimulatedFigures:

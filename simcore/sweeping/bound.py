@@ -256,10 +256,10 @@ class Bounds:
         """Returns the end of each stage's step, and what is sent for ZeRO 2 and 3."""
         parameters = setup.parameters
         key = (
-            self._placement_key(setup, training), training.chunks, training.placement, training.stage_layers,
-            training.zero, training.grad_bytes, training.sequence_parallel, parameters.overlap_grad_reduce,
-            parameters.overlap_param_gather, parameters.comm_scale, parameters.compute_scale,
-            training.prefetch, training.reshard,
+            self._placement_key(setup, training), training.chunks, training.placement,
+            training.position_layers, training.zero, training.grad_bytes, training.sequence_parallel,
+            parameters.overlap_grad_reduce, parameters.overlap_param_gather, parameters.comm_scale,
+            parameters.compute_scale, training.prefetch, training.reshard,
         )  # fmt: skip
         ends = self._ends_of.get(key)
         if ends is None:
@@ -273,7 +273,7 @@ class Bounds:
     def _build_edges(self, shapes: _RankShapes, setup: Setup, training: Training) -> list[_Edge]:
         """Returns the end of each stage's step, without what overlaps."""
         parameters = setup.parameters
-        overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather or training.keeps_weights
         sends = shapes.aligned and not overlaps and training.placement != "both-ways"
         rows = MegatronRows(Costs(find_gpu(training.gpu), training))
         edge_by_parameters: dict[object, _Edge] = {}
@@ -410,22 +410,26 @@ class Bounds:
         """Returns the times of one layer of each kind, and of the other parts of a stage, on a rank of stage
         0.
 
-        The number of replicas changes none of them, except where experts are placed.
+        All ranks of the world are replicas of one stage here: compute waits for the slowest of so many. Where
+        groups of a stage do not lie as those of others do, its own ranks are all of them.
         """
         parameters = setup.parameters
-        one_stage = replace(
-            parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, zero=None, steps=1,
-            world=training.tp * training.cp * training.dp, microbatches=None,
-            global_batch=training.microbatch_size * training.dp, overlap_grad_reduce=False,
-            overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
-            reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
-        )  # fmt: skip
-        key = (
-            replace(one_stage, world=None, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd
-        )  # fmt: skip
         aligned = self._find_shapes(setup, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
             aligned = False
+        replicas = training.dp * training.pp if aligned else training.dp
+        one_stage = replace(
+            parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, pipeline_layout=None,
+            account_for_embedding=False, account_for_loss=False, zero=None, steps=1,
+            world=training.tp * training.cp * replicas, microbatches=None,
+            global_batch=training.microbatch_size * replicas, overlap_grad_reduce=False,
+            overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
+            reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
+            offload_layers=None,
+            # Not every layer runs again, or all do.
+            recompute="none" if parameters.recompute_layers else parameters.recompute, recompute_layers=None,
+        )  # fmt: skip
+        key = (replace(one_stage, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd)
         units = self._units.get(key)
         if units is None or not aligned:
             of_one = Setup(self._few_layers_maker.empty_workload(), one_stage)

@@ -57,14 +57,14 @@ class PeakMemory:
         if limit is not None and (least := self._least(training)) > limit:
             return least
         peaks = self._peaks_of(training, name, from_file, overlapped)
-        key = (peaks, training.chunks, training.placement, training.stage_layers)
+        key = (peaks, training.chunks, training.placement, training.position_layers)
         fullest = self._fullest.get(key)
         if fullest is None:
             fullest = self._fullest[key] = _find_fullest(training, peaks)
             _drop_oldest(self._fullest)
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
-            training.stage_layers, training.shard_size,
+            training.position_layers, training.shard_size, training.etp,
         )  # fmt: skip
         static = (
             placement,
@@ -74,7 +74,7 @@ class PeakMemory:
             training.reshard,
             training.engine,
         )
-        others = (placement, *_activation_key(training), training.offload)
+        others = (placement, *_activation_key(training), training.offload, training.offload_layers)
         return max(
             self._bytes(training, stage, chunk_changes, static, others) for stage, chunk_changes in fullest
         )
@@ -108,12 +108,12 @@ class PeakMemory:
             return 0
         key = (
             training.tp, training.cp, training.dp, training.ep, training.stage_layers, training.shard_size,
-            training.prefetch, training.reshard, training.offload,
+            training.prefetch, training.reshard, training.offload, training.offload_layers,
             *_activation_key(training),
         )  # fmt: skip
         least = self._least_bytes.get(key)
         if least is None:
-            unsplit = replace(training, chunks=1, diagnostics=())
+            unsplit = replace(training, chunks=1, position_layers=training.stage_layers, diagnostics=())
             least = self._least_bytes[key] = stage_memory(unsplit, 0, [(0, 0, 1)]).needed
             _drop_oldest(self._least_bytes)
         return least
@@ -141,8 +141,9 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     """Returns the parameters that decide activations, besides the placement of layers."""
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
-        training.recompute, training.recompute_rows, training.loads, training.precision, training.engine,
-        training.compiled, training.overlap_tp, training.cp_comm_type, training.zero, training.grad_bytes,
+        training.recompute, training.recompute_layers, training.recompute_rows, training.loads, training.etp,
+        training.precision, training.engine, training.compiled, training.overlap_tp,
+        training.cp_comm_type, training.zero, training.grad_bytes,
     )  # fmt: skip
 
 

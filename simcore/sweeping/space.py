@@ -30,7 +30,8 @@ _MOST_VALUES = 10_000
 # The parameters that decide the ops of a run and their order; the others decide their durations.
 _ORDERING = {
     "tp", "pp", "cp", "ep", "world", "dp", "microbatch_size", "microbatches", "global_batch", "schedule",
-    "virtual_stages", "stage_layers", "steps", "layers", "sequence_parallel",
+    "virtual_stages", "stage_layers", "pipeline_layout", "account_for_embedding", "account_for_loss",
+    "steps", "layers", "sequence_parallel",
 }  # fmt: skip
 # The word for a parameter that is not set.
 _NONE = "none"

@@ -467,7 +467,8 @@ def find_merged_streams(workload: Workload, schedule: ScheduleParameters) -> fro
     the next one starts, unless it overlaps.
     """
     rows: Iterable[int] = range(len(workload))
-    if workload.stages and not (schedule.overlap_grad_reduce or schedule.overlap_param_gather):
+    overlaps = schedule.overlap_grad_reduce or schedule.overlap_param_gather or workload.gathers_in_forward
+    if workload.stages and not overlaps:
         # Rows of the start and end of a step issue collectives together and wait for them there.
         rows = {row for stage in workload.stages for chunk in (*stage.chunks, stage.loss) for row in chunk}
     group = workload.wg.group

@@ -203,25 +203,20 @@ def drop_overlap_variants(rows: Sequence[WhatIf]) -> list[WhatIf]:
 
 
 def format_dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
-    """Returns (`dim 1 bandwidth`, `50 -> 55.6 GB/s`) for the knob `dimension 1 bandwidth` with 10 % less
-    time; None for all other names.
+    """Returns (`dim 1 (dp, pp) bandwidth`, `50 -> 55.6 GB/s`) for the knob `dimension 1 bandwidth` with 10 %
+    less time; None for all other names.
     """
     kind, _, property_text = name.partition(" ")
     index, _, property_name = property_text.partition(" ")
     if kind != "dimension" or not index.isdecimal() or int(index) >= len(dims):
         return None
     dimension = dims[int(index)]
+    words = f"{dimension.name(int(index))} {property_name}"
     # 10 % less time: a bandwidth of 1 / 0.9.
     if property_name == "bandwidth":
         figure, _, unit = dimension.bandwidth_text().partition(" (")[0].partition(" ")
-        return (
-            f"dim {index} {property_name}",
-            f"{_format_figure(float(figure))} -> {_format_figure(float(figure) / 0.9)} {unit}",
-        )
-    return (
-        f"dim {index} {property_name}",
-        f"{_format_figure(dimension.latency_ns)} -> {_format_figure(dimension.latency_ns * 0.9)} ns",
-    )
+        return words, f"{_format_figure(float(figure))} -> {_format_figure(float(figure) / 0.9)} {unit}"
+    return words, f"{_format_figure(dimension.latency_ns)} -> {_format_figure(dimension.latency_ns * 0.9)} ns"
 
 
 def _format_figure(value: float) -> str:

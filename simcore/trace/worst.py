@@ -287,7 +287,8 @@ def find_busiest_link(run: Run, has: Contexts) -> Iterator[Finding]:
         who = _who_text(run, port.equal_classes).removeprefix("equal ")
         slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
         # The index alone does not say which network it is.
-        dim = f"dim {port.index} ({run.network.dims[port.index].bandwidth_text().partition(' (')[0]})"
+        dimension = run.network.dims[port.index]
+        dim = dimension.name(port.index, dimension.bandwidth_text().partition(" (")[0])
         # `busy` marks another kind of figure than the other findings have: a busy port delays nobody by
         # itself.
         words = f"busy {_time_text(run, port.busy_ns)} on {dim} of {who}, {port.streams}{slowed}"

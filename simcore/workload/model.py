@@ -167,6 +167,9 @@ class ModelParameters(Struct, frozen=True):
     microbatches: int | None = None
     virtual_stages: int | None = None
     stage_layers: str | None = None
+    account_for_embedding: bool = False
+    account_for_loss: bool = False
+    pipeline_layout: str | None = None
     overlap_fwd_bwd: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
@@ -177,16 +180,20 @@ class ModelParameters(Struct, frozen=True):
     sequence_parallel: str | None = None
     flash: str | None = None
     recompute: str | None = None
+    recompute_layers: str | None = None
     recompute_rows: str | None = None
     offload: float | None = None
+    offload_layers: int | None = None
     zero: str | None = None
     prefetch: str | None = None
     reshard_after_forward: str | None = None
     shard_size: int | None = None
     bucket_size: int | None = None
+    etp: int | None = None
     expert_imbalance: str | None = None
     expert_capacity: float | None = None
     expert_placement: str | None = None
+    dispatch_precision: str | None = None
     seed: int = 0
     grad_dtype: str | None = None
     precision: str | None = None
@@ -291,6 +298,8 @@ class Workload(Struct, frozen=True):
     """The cells in which ranks of an expert group differ; the columns have those of the fullest rank."""
     host_link: float = 0.0
     """The bandwidth of the link to the host's memory (group `offload`), GB/s."""
+    gathers_in_forward: bool = False
+    """Whether the weights that the prologue gathers are gathered during forward, whatever the parameters."""
     rescaled: str = ""
     """From which degrees to which the rows were rescaled; "" where they were not."""
     left_out: str = ""

@@ -45,6 +45,8 @@ from tests.strategies import Case, Cell, Row, cases, layer
         ({"overlap_param_gather": True}, "parameters are gathered beside the first forward"),
         ({"comm_scale": 2.0}, "dp collectives take 754.9 ms a rank, before 377.5 ms"),
         ({"dim": ("switch:1024:50:500",)}, "tp collectives take"),
+        ({"dim": ("switch:8:300:500", "switch:128:50:1000")}, ", on dim 0 (tp; 300 GB/s, before 450)"),
+        ({"dim": ("switch:8:450:500", "switch:128:9:1000")}, ", on dim 1 (dp, pp; 9 GB/s, before 50)"),
         ({"compute_scale": 0.5}, "each rank computes 902.7 ms, before 1.805 s"),
         ({"layer_scale": ("mlp_row:fwd=2",)}, "each rank computes"),
         ({"time_scale": ("layer mlp_row=2",)}, "layer mlp_row takes 2 times as long"),
@@ -85,7 +87,7 @@ def test_what_goes_against_the_difference_is_named_behind_what_goes_with_it() ->
     found = seed(dim=("switch:8:409:500", "switch:128:55:1000"))
     assert found.difference_ns == 9_157_497
     against = ("exposed tp +41.416 ms", "though", "exposed dp -30.550 ms")
-    assert says([found.why_text], *against, "tp", "250.0 ms", "228.6 ms", "dimension 0", "409 GB/s", "450")
+    assert says([found.why_text], *against, "tp", "250.0 ms", "228.6 ms", "dim 0 (tp; 409 GB/s", "450")
 
 
 def test_the_way_back_has_reasons_too() -> None:

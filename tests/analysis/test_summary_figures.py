@@ -183,7 +183,7 @@ def test_the_worst_places_of_seed_002() -> None:
         ("bubble", "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"),
-        ("link", "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"),
+        ("link", "busy 346.8 ms (2.3 %) on dim 1 (dp, pp; 50 GB/s) of stages 1-14, most with dp"),
     ]
     wait = four_stages(slow_rank=("37=1.3",)).figures.worst_findings[1]
     assert (wait.what, wait.words) == ("wait", "530.5 ms (14.1 %) for rank 37: ranks 32-36,38-39")
@@ -195,7 +195,7 @@ def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
     slowed = four_stages(slow_link=("1:37=0.2",), network=network)
     link = slowed.figures.worst_findings[-1]
-    words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
+    words = "busy 1.867 s (36.4 %) on dim 1 (dp, pp; 50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert (link.what, link.words) == ("link", words)
     assert streams_seen(slowed, link) == {"dp"}
     if network == "analytical":
@@ -211,7 +211,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
     assert results.dimensions[1].busy_ns == four_stages().dimensions[1].busy_ns
     lines = run_page(results).split("\n")
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
-    words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
+    words = "busy 1.867 s (36.4 %) on dim 1 (dp, pp; 50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert lines[at + 4] == f"  worst link  {words}"
     busy_ns = results.figures.worst_findings[-1].ns
     assert run_json(results)["worst_link"] == {
@@ -222,7 +222,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
     results = four_stages(slow_link=("0:37=0.1",))
     link = results.figures.worst_findings[-1]
-    assert link.words.endswith(" on dim 0 (450 GB/s) of rank 37, all with tp, slowed to 0.1")
+    assert link.words.endswith(" on dim 0 (tp; 450 GB/s) of rank 37, all with tp, slowed to 0.1")
     # The gradients, over dimension 1, take longer.
     assert streams_seen(results, link) == {"tp"}
 
@@ -288,7 +288,7 @@ def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     alike = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     words = {one.what: one.words for one in alike.figures.worst_findings}
     assert words["end"] == "430.4 ms, last to end: all ranks"
-    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 (50 GB/s) of all ranks, all with dp"
+    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 (dp; 50 GB/s) of all ranks, all with dp"
     staged = SimulatedRun(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
     assert not any("all ranks" in one.words for one in staged.figures.worst_findings)
 

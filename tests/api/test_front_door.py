@@ -55,6 +55,7 @@ def simulated() -> wl.Run:
     return wl.load(SIMULATED).run()
 
 
+@pytest.mark.slow
 def test_the_page_of_the_docs_says_what_comes_out() -> None:
     failed, tried = doctest.testfile(str(Path("docs/python.md").resolve()), module_relative=False)
     assert tried > 20

@@ -35,6 +35,7 @@ def scales(forward: float, backward: float, optimizer: float) -> tuple[str, ...]
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(FACTORS, FACTORS, FACTORS, st.sampled_from(("none", "full", "selective")), st.integers(0, 99))
 @settings(max_examples=12, deadline=None)
 def test_the_factor_of_each_kind_comes_back(

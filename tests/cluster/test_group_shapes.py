@@ -10,8 +10,10 @@ from simcore.cluster import (
     GroupDimension,
     GroupShape,
     group_shape,
+    name_groups,
     transfer_shape,
 )
+from simcore.layout import Layout
 from tests.strategies import default_cluster
 
 
@@ -154,3 +156,25 @@ def test_a_transfer_is_known_by_its_hops_on_each_dimension() -> None:
     assert transfer_shape(cluster, 5, 63) == ((0, 2), (1, 1), (2, 2))
     assert transfer_shape(cluster, 63, 5) == transfer_shape(cluster, 5, 63)
     assert transfer_shape(cluster, 9, 9) == ()
+
+
+def test_a_dimension_is_called_by_its_number_and_the_groups_that_cross_it() -> None:
+    cluster = default_cluster(64)
+    layout = Layout(tp=4, ep=1, dp=8, pp=2)
+    inner, outer = name_groups(cluster, layout)
+    # tp 4 in servers of 8: dp crosses both. All of dp shards its weights together: its groups are one kind.
+    assert (inner.name(0), outer.name(1)) == ("dim 0 (tp, dp)", "dim 1 (dp, pp)")
+    assert outer.name(1, "50 GB/s") == "dim 1 (dp, pp; 50 GB/s)"
+    sharded = Layout(tp=4, ep=1, dp=8, pp=2, shard=2)
+    assert [dim.groups for dim in name_groups(cluster, sharded)] == [
+        ("tp", "dp", "dp_shard"),
+        ("dp", "pp", "dp_replicate"),
+    ]
+    assert [dim.text() for dim in name_groups(cluster, layout)] == [dim.text() for dim in cluster.dims]
+
+
+def test_without_a_layout_that_fits_a_dimension_has_its_number_alone() -> None:
+    cluster = default_cluster(8)
+    assert name_groups(cluster, Layout(tp=4, ep=1, dp=8, pp=2)) == cluster.dims
+    assert cluster.dims[0].name(0) == "dim 0"
+    assert cluster.dims[0].name(0, "450 GB/s") == "dim 0 (450 GB/s)"

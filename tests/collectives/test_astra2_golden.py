@@ -61,6 +61,7 @@ def system_json(run: dict[str, Any]) -> str:
     )
 
 
+@pytest.mark.slow
 def test_the_measured_runs_are_met_to_the_nanosecond(tmp_path: Path) -> None:
     network, system = tmp_path / "network.yml", tmp_path / "system.json"
     for run in RUNS:

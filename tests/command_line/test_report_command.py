@@ -122,6 +122,7 @@ def test_two_files_are_for_compare(command: list[str]) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
+@pytest.mark.slow
 def test_without_a_terminal_wltui_prints_the_report() -> None:
     assert wltui_here(SEED_001).stdout == wltui_here("report", SEED_001).stdout
     assert wltui_here().stdout.startswith("Step time  14.774 s\n")

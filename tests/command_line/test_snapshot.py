@@ -33,6 +33,7 @@ def test_the_first_screen_as_text() -> None:
     assert rows[35].endswith("q quit")
 
 
+@pytest.mark.slow
 def test_keys_are_pressed_and_their_runs_awaited() -> None:
     done = wltui_here(SEED_001, "--snapshot", "5 jjjjjjjjjj l", "--size", "80x24")
     assert "[5 Params]" in done.stdout
@@ -58,6 +59,7 @@ def test_a_picture_is_the_same_each_time_and_whatever_the_environment() -> None:
     assert bare.stdout == shown
 
 
+@pytest.mark.slow
 def test_ascii_is_ascii() -> None:
     shown = wltui_here(TABLE, "--snapshot", "j", "--ascii").stdout
     assert shown.isascii()
@@ -92,6 +94,7 @@ def test_a_word_that_looks_like_a_key_and_is_none_is_an_error(keys: str, said: s
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: --snapshot: {said}\n")
 
 
+@pytest.mark.slow
 def test_in_a_prompt_such_a_word_is_what_is_typed() -> None:
     shown = wltui_here(TABLE, "--snapshot", "2 / Enterr").stdout
     said(shown.splitlines(), "no match", "Enterr")

@@ -83,6 +83,7 @@ def test_results_whose_input_is_gone_say_that_what_was_assumed_is_not_known(tmp_
     said(wltui_here(str(results)).stdout.splitlines(), "  not known", "not open:")
 
 
+@pytest.mark.slow
 def test_points_of_unequal_work_have_the_time_of_a_micro_batch_beside_the_step() -> None:
     """The fastest has the longest step: 8 micro-batches are more work than 2."""
     file = str(ROOT / SEED_002)
@@ -121,6 +122,7 @@ def test_of_a_workload_file() -> None:
     assert (best["tokens_per_s"], best["memory_peak_bytes"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_a_point_takes_what_its_own_command_reports(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     axes = ("--vary", "tp=2,4", "--vary", "pp=1,2", "--vary", "recompute=none,full")
@@ -160,6 +162,7 @@ def test_a_file_to_go_on_with_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert again.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_a_sweep_and_says_what_was_not_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
     # 5 ms for each look at the clock, one a layout.
     clock = SimpleNamespace(monotonic=partial(next, count(0.0, 0.005)))

@@ -142,6 +142,7 @@ def _span_that_ends_later(run: Any) -> None:
     lanes.spans(number, next(iter(lanes.streams(number)))).end[0] += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", _OF_EACH_KIND, ids=lambda case: case.name)
 @pytest.mark.parametrize(
     ("plant", "seen", "unseen"),

@@ -147,6 +147,7 @@ def test_the_page_and_the_json_have_every_link() -> None:
     assert "carried" not in run_page(closed)
 
 
+@pytest.mark.slow
 def test_a_step_of_too_many_messages_is_refused_with_their_number() -> None:
     path = str(FIXTURES / "002_gpt_1024npu.txt")
     with pytest.raises(UsageError, match=r"about \d{8} messages over links, some \d+ s: at most 20000000"):

@@ -84,6 +84,7 @@ def test_each_change_is_the_run_that_its_flags_ask_for(seed: int, rules: str) ->
             assert_changes_are_runs(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", [None, ASTRA_SIM_2])
 def test_the_best_are_first_and_what_they_give_together(tmp_path: Path, dialect: str | None) -> None:
     nodes = [compute(1), collective(2, 0), collective(3, 2), compute(4)]

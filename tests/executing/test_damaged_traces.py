@@ -74,6 +74,7 @@ def test_the_pair_runs_by_both_rules(tmp_path: Path) -> None:
     assert run(prefix, ASTRA).step_time_ns > 12_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [Parameters(), ASTRA], ids=["wltui", "astra-sim-2"])
 def test_mutants_have_a_result_or_an_error(rules: Parameters, tmp_path: Path) -> None:
     whole = [et_bytes(nodes) for nodes in PAIR]

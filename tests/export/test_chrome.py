@@ -155,6 +155,7 @@ def test_some_ranks_are_those_of_all_of_them(case: Case, data: st.DataObject) ->
     }
 
 
+@pytest.mark.slow
 def test_seed_002_has_a_process_for_each_class_and_an_arrow_for_each_transfer() -> None:
     workload, parameters = open_workload(SEED_002), Parameters(microbatches=4)
     simulation = simulate(workload, parameters)

@@ -72,6 +72,7 @@ def test_a_picture_of_a_screen_runs_nothing(files: tuple[str, str, str], kind: s
     assert "@click" not in done.out.replace("[@click=app.bell]", "")
 
 
+@pytest.mark.slow
 def test_two_inputs_side_by_side_are_safe_too(files: tuple[str, str, str]) -> None:
     for other in files[1:]:
         for keys in ("", "j Enter", "?"):
@@ -157,6 +158,7 @@ def test_a_workload_that_is_written_back_keeps_its_names(files: tuple[str, str, 
     assert wltui("report", str(out)).status == 0
 
 
+@pytest.mark.slow
 def test_a_search_finds_what_a_trace_says_began_before_its_step(files: tuple[str, str, str]) -> None:
     # It ended the program: the sub-operations of this run begin 900 ms before their operations.
     done = wltui(files[2], "--snapshot", "2 / x n N", "--size", "120x36")

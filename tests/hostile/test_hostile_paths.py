@@ -197,6 +197,7 @@ def test_nothing_can_be_written_where_the_working_directory_is_gone(
     assert wltui(*words.split()) == (1, "", said)
 
 
+@pytest.mark.slow
 def test_a_prompt_says_that_the_working_directory_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

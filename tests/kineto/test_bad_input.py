@@ -222,6 +222,7 @@ def test_a_rank_outside_of_the_world_that_files_state_is_said(tmp_path: Path) ->
     assert figures(message) == ["5", "3"]
 
 
+@pytest.mark.slow
 def test_so_many_steps_take_no_longer_each(tmp_path: Path) -> None:
     """20,000 steps: looking each one up among all others took a minute of 60,000."""
     steps = [

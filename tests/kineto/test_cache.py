@@ -192,6 +192,7 @@ def _traces(tmp_path: Path) -> list[str]:
     return [*sources, str(tmp_path / "set"), str(nsys)]
 
 
+@pytest.mark.slow
 def test_what_is_said_does_not_depend_on_what_was_opened_before(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

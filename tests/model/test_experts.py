@@ -14,6 +14,7 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
+from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
@@ -215,6 +216,7 @@ def test_all_layers_have_the_same_loads() -> None:
     assert len(cells) == 3  # forward, input gradient, weight gradient, of two layers and two micro-batches
 
 
+@pytest.mark.slow
 def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.CaptureFixture[str]) -> None:
     words = (
         "--model mixtral-8x7b --gpu h100 --world 8 --ep 4 --global-batch 16 --expert-imbalance lognormal:0.5"
@@ -243,6 +245,7 @@ def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.Captur
     assert busiest["ranks"].startswith(str(imbalance["hot_rank"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "rules"),
     [
@@ -275,6 +278,7 @@ def test_without_uneven_experts_nothing_is_said_of_them(capsys: pytest.CaptureFi
     assert not any(one.rule == "uneven-experts" for one in find_sentences(SimulatedRun(even)))
 
 
+@pytest.mark.slow
 def test_what_would_help_is_among_the_changes(capsys: pytest.CaptureFixture[str]) -> None:
     words = (
         "--model mixtral-8x7b --gpu h100 --world 16 --ep 4 --pp 2 --global-batch 32 --zero 1 --recompute full"
@@ -389,3 +393,88 @@ def test_an_export_says_where_simai_has_other_expert_groups(capsys: pytest.Captu
     said([line], "along dp, not tp", "1 rank there", "4 here", "tp 4 apart")
     assert main(exported) == 0
     assert "not-in-file" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loads", [{}, {"expert_imbalance": "lognormal:0.8"}])
+def test_tokens_are_sent_in_fp8_and_come_back_in_bf16(loads: dict[str, Any]) -> None:
+    """A number and its part of a scale are 1 + 4 / 128 bytes, in place of 2."""
+    layout: dict[str, Any] = {"world": 4, "ep": 4, "global_batch": 4, "gpu": "h100", **loads}
+
+    def sent(**more: Any) -> dict[tuple[str, str], int]:
+        workload = run(MODEL, **layout, **more).workload
+        return {
+            (name, phase): cells.bytes[row]
+            for phase in ("fwd", "ig")
+            for cells in [workload.cells(phase)]  # type: ignore[arg-type]
+            for row, name in enumerate(workload.name)
+            if cells.group[row] == "ep"
+        }
+
+    plain, narrow = sent(), sent(dispatch_precision="fp8")
+    assert sent(dispatch_precision="bf16") == plain
+    share = (1 + 4 / 128) / 2
+    expected = {("moe_router", "fwd"): share, ("moe_combine", "ig"): share}
+    assert plain.keys() == narrow.keys() == {*expected, ("moe_experts", "fwd"), ("moe_experts", "ig")}
+    for where, size in plain.items():
+        assert narrow[where] == pytest.approx(size * expected.get(where, 1), rel=1e-6)
+    with pytest.raises(UsageError, match="found ep 1; --ep 2 or more would fit"):
+        run(MODEL, world=4, gpu="h100", dispatch_precision="fp8")
+
+
+def test_ranks_of_tp_divide_each_expert() -> None:
+    """As much compute and as many parameters on each rank as with whole experts over twice the ranks; before
+    and behind, tokens are gathered over tp and their sums scattered.
+    """
+    layout: dict[str, Any] = {
+        "world": 8, "tp": 2, "sequence_parallel": "on", "global_batch": 4, "gpu": "h100"
+    }  # fmt: skip
+
+    def made(**more: Any) -> Any:
+        return ModelMaker("m", MODEL).make_rows(ModelParameters(**layout, **more))
+
+    whole, divided = made(ep=4), made(ep=2, etp=2)
+    counts = [stage_parameters(rows.training, 0) for rows in (whole, divided)]
+    assert counts[0] == counts[1]
+    assert (whole.training.expert_replicas, divided.training.expert_replicas) == (2, 2)
+    workload, act = divided.workload, 2 * divided.training.tokens * MODEL.hidden
+    assert MODEL.moe is not None
+    sent = {
+        (workload.name[row], phase): (cells.collective[row], cells.group[row], cells.bytes[row])
+        for phase in ("fwd", "ig")
+        for cells in [workload.cells(phase)]  # type: ignore[arg-type]
+        for row in range(len(workload))
+        if workload.name[row] in ("moe_dispatch", "moe_gather", "moe_scatter", "moe_return")
+    }
+    routed = act * MODEL.moe.experts_per_token
+    exchange, gather = ("ALLTOALL", "ep", routed // 2), ("ALLGATHER", "tp", routed)
+    scatter = ("REDUCESCATTER", "tp", routed)
+    assert sent == {
+        ("moe_dispatch", "fwd"): exchange, ("moe_gather", "fwd"): gather, ("moe_scatter", "fwd"): scatter,
+        ("moe_return", "fwd"): exchange, ("moe_dispatch", "ig"): exchange, ("moe_gather", "ig"): scatter,
+        ("moe_scatter", "ig"): gather, ("moe_return", "ig"): exchange,
+    }  # fmt: skip
+    flops = [
+        sum(
+            op.flops
+            for row, ops in enumerate(rows.ops)
+            if rows.workload.name[row] == "moe_experts"
+            for op in ops.fwd
+        )
+        for rows in (whole, divided)
+    ]
+    assert flops[1] == pytest.approx(flops[0])
+    assert run(MODEL, **layout, ep=4, etp=1).step_time_ns == run(MODEL, **layout, ep=4).step_time_ns
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tp": 2, "etp": 4}, "ranks of tp 2 hold whole experts or divide each; 1 or tp 2 would fit"),
+        ({"etp": 2}, "ranks of tp 1 hold whole experts or divide each; 1 would fit"),
+        ({"tp": 2, "etp": 2, "ep": 8}, "ep 8 does not divide dp x cp 4"),
+        ({"tp": 2, "etp": 2, "ep": 2, "expert_imbalance": "lognormal:1"}, "one of the two would fit"),
+    ],
+)
+def test_experts_that_cannot_be_divided_say_what_would_fit(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(MODEL, world=8, global_batch=8, gpu="h100", **given)

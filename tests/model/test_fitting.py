@@ -66,6 +66,7 @@ def test_several_changes_at_once_where_none_is_enough() -> None:
         assert other.workload.header.ga * other.layout.dp == 64
 
 
+@pytest.mark.slow
 def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> None:
     results = SimulatedRun(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=64, gpu="a100-40"))
     fitting = [one for one in results.memory_savings if one.fits]

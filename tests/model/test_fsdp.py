@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import published_fsdp
+from simcore.analysis.model_figures import find_model_rows
 from simcore.diagnostics import UsageError
 from simcore.model.costs import Op, Row, RowOps, nanoseconds
 from simcore.model.maker import ModelMaker
@@ -340,7 +341,7 @@ def test_sharing_out_more_never_holds_more(case: tuple[Model, dict[str, Any]]) -
             "--prefetch is of weights that are shared out: found --zero 1, --zero 3",
         ),
         ({"reshard_after_forward": "on"}, "found --zero 0, --zero 3 would fit"),
-        ({"zero": "1", "shard_size": 2}, "found --zero 1, --zero 2 or 3 would fit"),
+        ({"zero": "0", "shard_size": 2}, "found --zero 0, --zero 1, 2 or 3 would fit"),
         ({"zero": "3", "shard_size": 3}, "--shard-size 3 does not divide dp x cp 4: 2 or 4 would fit"),
         (
             {"zero": "3", "shard_size": 1},
@@ -399,3 +400,58 @@ def test_published_runs_with_the_attention_of_their_time() -> None:
     errors = [error for ones in published_fsdp.errors(found, True).values() for error in ones]
     median, most, _ = published_fsdp.spread(errors)
     assert (median <= 0.10, most <= 0.20) == (True, True)
+
+
+def test_zero_1_inside_a_node_shares_states_in_groups_and_adds_gradients_up_over_all() -> None:
+    """Gradients: an all-reduce over 8 replicas; weights: a gather over the 4 of a group; states: a fourth."""
+    layout: dict[str, Any] = {"world": 8, "gpu": "h100", "global_batch": 8, "zero": "1"}
+    rows = ModelMaker("m", SMALL).make_rows(ModelParameters(**layout, shard_size=4))
+    sent = {
+        (group, kind): size
+        for group, kind, size in zip(
+            rows.workload.wg.group, rows.workload.wg.collective, rows.workload.wg.bytes, strict=True
+        )
+        if kind
+    }
+    parameters = sum(stage_parameters(rows.training, 0))
+    assert sent == {("dp", "ALLREDUCE"): 4 * parameters, ("dp_shard", "ALLGATHER"): 2 * parameters}
+    states = {
+        size: stage_memory(
+            ModelMaker("m", SMALL).make_rows(ModelParameters(**layout, shard_size=size)).training, 0, []
+        )
+        for size in (None, 2, 4, 8)
+    }
+    all_states = 12 * parameters
+    assert [states[size].optimizer for size in (None, 8, 4, 2)] == [
+        all_states // 8, all_states // 8, all_states // 4, all_states // 2
+    ]  # fmt: skip
+    assert len({one.gradients for one in states.values()}) == 1
+    # All of them as one group is what it is without the flag, to the nanosecond.
+    assert run(SMALL, **layout, shard_size=8).step_time_ns == run(SMALL, **layout).step_time_ns
+    overlaps = {"overlap_grad_reduce": True, "overlap_param_gather": True}
+    assert (
+        run(SMALL, **layout, **overlaps, shard_size=4).step_time_ns
+        < run(SMALL, **layout, shard_size=4).step_time_ns
+    )
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1", "zb-v", "gpipe"])
+def test_a_stage_that_keeps_its_weights_gathers_and_reduces_once_a_step(schedule: str) -> None:
+    """Of 8 micro-batches each: with resharding all of them gather twice and reduce, on every stage."""
+    layout: dict[str, Any] = {
+        "world": 8, "pp": 2, "gpu": "h100", "global_batch": 32, "zero": "3", "schedule": schedule,
+        "engine_preset": "torchtitan", "virtual_stages": 2 if schedule == "interleaved" else None,
+        "dim": ("switch:8:10:0",), "algorithm": ("0=ring",),
+    }  # fmt: skip
+    busy = {}
+    for reshard in ("off", "on"):
+        simulation = run(SMALL, **layout, reshard_after_forward=reshard)
+        training = find_model_rows(simulation).training
+        lanes = SimulatedRun(simulation).lanes
+        for stage in (0, 1):
+            sent_ns = sum(lanes.content(stage, "dp").shares.between(0, simulation.step_time_ns).values())
+            # Bytes of a parameter that leave a rank of a ring of four, at 10 GB/s.
+            busy[reshard, stage] = sent_ns * 10 / (3 / 4) / sum(stage_parameters(training, stage))
+    # Weights in 2 bytes and gradients in 4, once.
+    assert [busy["off", stage] for stage in (0, 1)] == pytest.approx([6, 6], rel=1e-2)
+    assert all(busy["on", stage] > 6 * 8 for stage in (0, 1))

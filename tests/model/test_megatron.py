@@ -79,7 +79,7 @@ def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"flash: on assumed, {why} (--flash)" in assumed
 
 
-CANNOT = "interleaved cannot run: stages of {} layers cannot be cut into equal chunks"
+NEEDS = "interleaved needs --stage-layers, too: stages of {} layers have unequal chunks"
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,11 @@ CANNOT = "interleaved cannot run: stages of {} layers cannot be cut into equal c
         # All are held already.
         ({"pp": 4, "global_batch": 4}, "interleaved would shorten the bubble"),
         ({"pp": 4, "global_batch": 6}, "interleaved needs a multiple of 4 micro-batches, here are 6"),
-        ({"pp": 3, "global_batch": 6}, CANNOT.format("11*2,10")),
-        ({"pp": 32, "global_batch": 64}, CANNOT.format("1*32")),
+        ({"pp": 3, "global_batch": 6}, NEEDS.format("11*2,10")),
+        (
+            {"pp": 32, "global_batch": 64},
+            "interleaved cannot run: a stage of 1 layer cannot be cut into chunks",
+        ),
     ],
 )
 def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: str) -> None:
@@ -251,10 +254,10 @@ def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, re
         ),
         ({"global_batch": 4, "microbatches": 3}, "--global-batch 3 would fit"),
         ({"pp": 16}, "pp 16 is above the 8 layers of small: at most 8 would fit"),
-        ({"pp": 2, "virtual_stages": 3}, "1, 2, 4 would fit"),
+        ({"pp": 2, "virtual_stages": 3}, "--virtual-stages 1, 2, 4, or --stage-layers would fit"),
         ({"stage_layers": "1,2", "pp": 2}, "3 layers on 2 stages, expected 8 layers on pp 2"),
         ({"stage_layers": "x"}, "expected layers of a stage like"),
-        ({"schedule": "zb-v", "pp": 3, "world": 3}, "pp 1, 2 or 4 would fit, or --stage-layers of even"),
+        ({"schedule": "zb-v", "pp": 3, "world": 3}, "pp 1, 2 or 4 would fit, or --stage-layers"),
         (
             {"schedule": "dualpipe", "pp": 2, "world": 2, "overlap_grad_reduce": True},
             "without --overlap-grad-reduce and --overlap-param-gather it would fit",
@@ -368,6 +371,34 @@ def test_what_follows_attention_waits_for_the_ring_of_keys_and_values(
         found, expected = exposed(comm_type)
         assert found == expected
     assert exposed("p2p")[0] < exposed("all-gather")[0]
+
+
+def test_all_to_all_each_rank_of_a_sequence_has_some_heads_of_all_of_it() -> None:
+    """By hand: 2 bytes of each number, 1024 tokens of a rank, 8 query heads of 128 and 2 of keys and values;
+    all of it is exposed, forward and backward, in each of 8 layers and 2 micro-batches.
+    """
+    grouped = replace(SMALL, kv_heads=2)
+    given: dict[str, Any] = {
+        "world": 2, "cp": 2, "global_batch": 2, "gpu": "h100", "cp_comm_type": "a2a",
+        "dim": ("switch:2:10:0",),
+    }  # fmt: skip
+    results = SimulatedRun(run(grouped, **given))
+    workload = results.simulation.workload
+    inputs, output = 2 * 1024 * (8 + 2 + 2) * 128, 2 * 1024 * 8 * 128
+    sizes = {
+        (name, phase): workload.cells(phase).bytes[workload.name.index(name)]  # type: ignore[arg-type]
+        for name in ("attention_exchange", "attention_exchange_again")
+        for phase in ("fwd", "ig")
+    }
+    assert set(sizes.values()) == {inputs, output}
+    assert sizes["attention_exchange", "fwd"] == sizes["attention_exchange", "ig"] == inputs
+    # Half of each buffer goes to the other rank.
+    each = round(inputs / 2 / 10) + round(output / 2 / 10)
+    assert mean_ns(results)["exposed cp"] == pytest.approx(2 * 2 * SMALL.layers * each, rel=1e-3)
+    with pytest.raises(
+        UsageError, match="cp 4 does not divide the 2 key-value heads of a rank of tp 1: cp 1 or 2"
+    ):
+        run(grouped, world=4, cp=4, global_batch=2, gpu="h100", cp_comm_type="a2a")
 
 
 @given(
@@ -539,8 +570,8 @@ def test_mfu_counts_attention_whole_and_stands_beside_its_causal_half(
     products, attention = 6 * (8_030_261_248 - 128_256 * 4096), 12 * 32 * 4096 * 8192
     peak = 989e12 / found["tokens_per_s_per_gpu"]
     assert found["mfu"] == found["mfu_whole_attention"]
-    assert found["mfu_whole_attention"] == pytest.approx((products + attention) / peak, rel=1e-4)
-    assert found["mfu_causal_attention"] == pytest.approx((products + attention / 2) / peak, rel=1e-4)
+    assert found["mfu_whole_attention"] == pytest.approx((products + attention) / peak, rel=1e-3)
+    assert found["mfu_causal_attention"] == pytest.approx((products + attention / 2) / peak, rel=1e-3)
     assert main(["report", *words]) == 0
     whole, half = (100 * found[key] for key in ("mfu_whole_attention", "mfu_causal_attention"))
     text = capsys.readouterr().out

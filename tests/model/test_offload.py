@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcore.analysis.model_figures import make_memory_lane, make_model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.memory import layer_activations
+from simcore.model.memory import chunk_activations, layer_activations
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.program.ops import OFFLOAD, PHASES
@@ -228,3 +228,28 @@ def test_each_rule_of_the_page_has_a_test_of_its_name() -> None:
     assert len(rules) == 3
     for rule in rules:
         assert f"def test_{re.sub(r'[^a-z]+', '_', rule.lower()).strip('_')}(" in here
+
+
+def test_the_first_layers_alone_are_offloaded_and_the_others_stay() -> None:
+    """Of eight layers on a GPU: so many are copied out and back, and so many fewer are held."""
+    layout: dict[str, Any] = {"gpu": "h100", "global_batch": 2, "offload": 20.0}
+    all_of_them = run(SMALL, **layout)
+    for count in (1, 3, 7):
+        simulation = run(SMALL, **layout, offload_layers=count)
+        names = [name for name, _, _ in copies(simulation)]
+        assert (names.count(OUT), names.count(BACK)) == (2 * count, 2 * count)
+    assert run(SMALL, **layout, offload_layers=7).step_time_ns == all_of_them.step_time_ns
+    each = layer_activations(ModelMaker("m", SMALL).make_rows(ModelParameters(gpu="h100")).training, False)
+
+    def held(**parameters: Any) -> int:
+        return chunk_activations(ModelMaker("m", SMALL).make_rows(ModelParameters(**parameters)).training, 0)[
+            0
+        ]
+
+    assert held(gpu="h100") == 8 * each
+    for count in (1, 3, 7):
+        assert held(gpu="h100", offload=20.0, offload_layers=count) == (8 - count) * each
+    with pytest.raises(UsageError, match="its last one stays; at most 7 would fit"):
+        run(SMALL, **layout, offload_layers=8)
+    with pytest.raises(UsageError, match="with --offload it would fit"):
+        run(SMALL, gpu="h100", offload_layers=1)

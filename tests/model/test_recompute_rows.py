@@ -3,15 +3,19 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import make_model_figures
 from simcore.diagnostics import UsageError
+from simcore.model.costs import step_flops
+from simcore.model.maker import ModelMaker
+from simcore.model.memory import chunk_activations
 from simcore.model.training import ROW_KINDS
 from simcore.program.ops import PHASES
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation
+from simcore.workload.model import ModelParameters
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
@@ -19,6 +23,7 @@ from tests.model.test_megatron import EXPERTS, SMALL, run
 NAMES = {
     "attention": {"attention_core"},
     "mlp_act": {"mlp_act", "moe_act", "moe_shared_act"},
+    "moe_act": {"moe_act"},
     "norm": {"attention_norm", "mlp_norm", "moe_norm"},
 }
 
@@ -48,6 +53,15 @@ def test_an_activation_runs_again_before_the_row_that_takes_it() -> None:
     assert {end[op] - start[op] for op in places} == {end[forward] - start[forward]}
 
 
+def test_megatrons_words_mean_the_same_rows() -> None:
+    for words, own in (("core_attn,layernorm", "attention,norm"), ("layernorm,moe_act", "norm,moe_act")):
+        runs = [run(EXPERTS, gpu="h100", recompute_rows=one) for one in (words, own)]
+        assert runs[0].timeline.times == runs[1].timeline.times
+        assert make_model_figures(runs[0]) == make_model_figures(runs[1])
+    with pytest.raises(UsageError, match="moe_act: small has no experts; mlp_act would fit"):
+        run(SMALL, gpu="h100", recompute_rows="moe_act")
+
+
 def test_attention_is_what_selective_runs_again() -> None:
     for flash in ("on", "off"):
         rows, selective = (
@@ -67,6 +81,9 @@ def test_attention_is_what_selective_runs_again() -> None:
 def test_rows_run_again_once_and_hold_less(
     kinds: set[str], model: Any, flash: str, parallel: str, pp: int, zero: str, uneven: bool
 ) -> None:
+    # Of a model without experts there is nothing to run again.
+    kinds = kinds if model.moe else kinds - {"moe_act"}
+    assume(kinds)
     given: dict[str, Any] = {
         "world": 4 * pp, "tp": 2, "pp": pp, "global_batch": 4, "gpu": "h100", "flash": flash,
         "sequence_parallel": parallel, "zero": zero if pp == 1 else "0",
@@ -121,7 +138,7 @@ def test_what_an_activation_gives_is_not_held() -> None:
     ("given", "words"),
     [
         ({"recompute_rows": "mlp_akt"}, "norm; did you mean mlp_act?"),
-        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, norm"),
+        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, moe_act, norm"),
         ({"recompute_rows": "norm", "recompute": "full"}, "--recompute none or selective would fit"),
     ],
 )
@@ -129,3 +146,56 @@ def test_what_does_not_go_together_says_what_would(given: dict[str, Any], words:
     with pytest.raises(UsageError) as caught:
         run(SMALL, gpu="h100", **given)
     assert words in str(caught.value)
+
+
+def test_some_layers_run_again_as_a_whole_and_the_others_keep_their_activations() -> None:
+    """The first layers of a virtual stage, or the last of every few (every second one of torchtitan's)."""
+    common: dict[str, Any] = {"world": 2, "pp": 2, "gpu": "h100", "global_batch": 4}
+
+    def layers_again(**parameters: Any) -> list[list[int]]:
+        workload = run(SMALL, **common, **parameters).workload
+        layers = [[row for row in stage.chunks[0] if row in workload.recomputed] for stage in workload.stages]
+        ends = [
+            [row for row in stage.chunks[0] if workload.name[row] == "mlp_row"] for stage in workload.stages
+        ]
+        return [
+            [stage_ends.index(row) for row in rows] for rows, stage_ends in zip(layers, ends, strict=True)
+        ]
+
+    assert layers_again(recompute="full") == [[0, 1, 2, 3]] * 2
+    assert layers_again(recompute="full", recompute_layers="1") == [[0]] * 2
+    assert layers_again(recompute="full", recompute_layers="1/2") == [[1, 3]] * 2
+    assert layers_again(recompute="full", recompute_layers="2/3", stage_layers="5,3") == [[1, 2, 4], [1, 2]]
+
+    def held_and_flops(**parameters: Any) -> tuple[list[int], float]:
+        rows = ModelMaker("m", SMALL).make_rows(ModelParameters(**common, **parameters))
+        memory = [chunk_activations(rows.training, stage)[0] for stage in (0, 1)]
+        model, hardware = step_flops(rows.training)
+        return memory, hardware / model
+
+    none, none_flops = held_and_flops(recompute="none")
+    full, full_flops = held_and_flops(recompute="full")
+    some, some_flops = held_and_flops(recompute="full", recompute_layers="1")
+    assert some == [kept - (kept - freed) // 4 for kept, freed in zip(none, full, strict=True)]
+    assert some_flops - none_flops == pytest.approx((full_flops - none_flops) / 4)
+    # All of them is what it is without the flag, to the nanosecond; none would be --recompute none.
+    whole = run(SMALL, **common, recompute="full").step_time_ns
+    assert run(SMALL, **common, recompute="full", recompute_layers="4").step_time_ns == whole
+    half = run(SMALL, **common, recompute="full", recompute_layers="1/2").step_time_ns
+    assert run(SMALL, **common, recompute="full", recompute_layers="2").step_time_ns == half
+    assert run(SMALL, **common).step_time_ns < half < whole
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"recompute_layers": "2"}, "--recompute none runs no whole layer again; --recompute full would fit"),
+        ({"recompute": "full", "recompute_layers": "9"}, "a virtual stage has 8 layers; at most 8 would fit"),
+        ({"recompute": "full", "recompute_layers": "2/2"}, "expected layers of a virtual stage, like 4, or"),
+        ({"recompute": "full", "recompute_layers": "x"}, "expected layers of a virtual stage, like 4, or"),
+        ({"recompute": "full", "recompute_layers": "1", "offload": 5.0}, "one of the two would fit"),
+    ],
+)
+def test_layers_that_cannot_run_again_say_what_would_fit(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(SMALL, gpu="h100", **given)

@@ -87,6 +87,7 @@ def test_the_overlap_of_an_expert_row_is_that_of_ep() -> None:
     assert most["ep_us"] == 5625 + 2999.999
 
 
+@pytest.mark.slow
 def test_a_missing_vpp_is_the_layers_that_were_found_and_a_missing_ga_the_blocks() -> None:
     layers = [Row("embedding_layer"), *[Row("mlp", Cell(100), Cell(100), Cell(100))] * 8] * 2
     keys = {"tp": 2, "ep": 1, "pp": 4, "all_gpus": 16, "pp_comm": 0}

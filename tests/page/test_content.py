@@ -132,6 +132,7 @@ def _same_spans(values: dict[str, Any], data: dict[str, Any]) -> None:
         assert compute == sum(one["compute_ns"].values())
 
 
+@pytest.mark.slow
 def test_the_words_of_a_page_are_those_of_the_report() -> None:
     run = seed("000")
     words = re.sub(r"\s+", " ", " ".join(text_of(page_of(run)).values()))
@@ -142,6 +143,7 @@ def test_the_words_of_a_page_are_those_of_the_report() -> None:
             assert re.sub(r"\s+", " ", title) in words
 
 
+@pytest.mark.slow
 def test_a_page_of_two_runs_has_both_on_one_axis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1)  # one lane of each
     a, b = seed("002", schedule="1f1b"), seed("002", schedule="zb-h1")
@@ -187,6 +189,7 @@ def test_where_no_change_gains_none_is_named() -> None:
     assert "gains most" not in text_of(page)["verdict"]
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_comparison_are_those_of_the_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1)  # one lane of each
     a, b = seed("002", microbatches=4), seed("002", schedule="zb-h1", microbatches=4)
@@ -206,6 +209,7 @@ def test_the_figures_of_a_comparison_are_those_of_the_json(monkeypatch: pytest.M
         assert float(row[1]) == pytest.approx(one["a_ns"] / 1e9, abs=0.00051)
 
 
+@pytest.mark.slow
 def test_seed_002_is_below_2_mb_and_asks_for_nothing(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> None:
@@ -288,6 +292,7 @@ def test_what_a_file_is_called_stays_text(tmp_path: Path) -> None:
     assert f"wltui '{path}'" in text_of(page)["command"]
 
 
+@pytest.mark.slow
 def test_lanes_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1_500)
     page = page_of(seed("002", microbatches=1))

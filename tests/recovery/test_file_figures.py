@@ -29,6 +29,7 @@ def report(*words: str) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 def test_a_recovered_file_on_a_gpu_has_what_a_model_has() -> None:
     values = report(SEED_002, "--gpu", "a100-80")
     assert values["model"]["name"] == "Llama 405B"
@@ -79,6 +80,7 @@ def test_rescaled_it_is_that_of_the_other_layout() -> None:
     assert len(values["memory"]) == 16
 
 
+@pytest.mark.slow
 def test_without_its_layout_or_cells_it_has_what_the_rows_say() -> None:
     other = report(SEED_002, "--gpu", "a100-80", "--tp", "4")
     assert "throughput" not in other

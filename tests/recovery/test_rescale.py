@@ -195,6 +195,7 @@ def test_what_can_be_rescaled_is_asked_once() -> None:
     assert not can_rescale(open_workload(SEED_000))
 
 
+@pytest.mark.slow
 def test_the_header_and_screen_6_say_rescaled(capsys: pytest.CaptureFixture[str]) -> None:
     """Where there is least room for it."""
     keys = "5 j Enter Backspace 1 Enter j j j j l 6"
@@ -204,6 +205,7 @@ def test_the_header_and_screen_6_say_rescaled(capsys: pytest.CaptureFixture[str]
     assert any("--rescale on, --tp 1" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_the_form_asks_once_a_degree_is_another_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([DEEPSEEK, "--no-session", "--size", "120x40", "--snapshot", "5"]) == 0
     assert "rescale" not in capsys.readouterr().out
@@ -211,6 +213,7 @@ def test_the_form_asks_once_a_degree_is_another_one(capsys: pytest.CaptureFixtur
     assert "   rescale               off" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_screen_1_names_the_model(capsys: pytest.CaptureFixture[str]) -> None:
     for size in ("80x24", "120x36"):
         assert main([DEEPSEEK, "--no-session", "--size", size, "--snapshot", ""]) == 0

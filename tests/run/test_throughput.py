@@ -67,6 +67,7 @@ def test_what_has_no_micro_batches_is_silent() -> None:
     assert not is_other_work(none, Made(1000, 4))
 
 
+@pytest.mark.slow
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
     assert throughput_words(a.shape) == "step / 16 micro-batches = 923.4 ms, 1.083 a second"
@@ -137,6 +138,7 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
     assert run_difference(a.shape, b.shape, True) == [("-27.1 % same work", role)]
 
 
+@pytest.mark.slow
 def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() -> None:
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = SimulatedRun(simulate(open_workload(UNEQUAL), Parameters()))

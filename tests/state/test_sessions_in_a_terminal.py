@@ -248,6 +248,7 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
         assert "replayed, 1 micro-batch" in terminal.lines[0]
 
 
+@pytest.mark.slow
 def test_without_a_terminal_nothing_is_read_or_written(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(state))

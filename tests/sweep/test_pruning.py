@@ -67,6 +67,7 @@ def _whole(rule: Rule | None) -> list[bytes]:
         return sorted(path.read_bytes().splitlines(keepends=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
 def test_an_interrupted_sweep_ends_as_one_that_was_not(tmp_path: Path, rule: Rule | None) -> None:
     """No line is lost and none is there twice, wherever it was stopped and the last line cut."""
@@ -81,6 +82,7 @@ def test_an_interrupted_sweep_ends_as_one_that_was_not(tmp_path: Path, rule: Rul
     assert len(_whole(rule)) == 72
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
 def test_processes_and_parts_write_the_same_lines(tmp_path: Path, rule: Rule | None) -> None:
     expected = _whole(rule)
@@ -95,6 +97,7 @@ def test_processes_and_parts_write_the_same_lines(tmp_path: Path, rule: Rule | N
     assert _lines(merge_shards(merge_files(paths), wave=8)) == expected
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     """Each time some points have come, one of the processes is killed."""
     killed = tmp_path / "killed"

@@ -68,6 +68,7 @@ def check_sentences(words: list[str], among: tuple[Point, ...]) -> int:
     return checked
 
 
+@pytest.mark.slow
 def test_of_all_points() -> None:
     words = Outcome(Rule(), exhaustive()).sentences()
     assert check_sentences(words, exhaustive()) >= 3, words

@@ -60,9 +60,12 @@ _OF_MODELS = st.fixed_dictionaries(
         "cp": _either(1, 1, 2),
         "schedule": st.sampled_from(_SCHEDULES),
         "virtual_stages": _either(None, None, 2),
+        "stage_layers": _either(*[None] * 6, "3,5", "1+2,3+2"),
+        "pipeline_layout": _either(*[None] * 6, "Ett|ttt||tttL", "Et*4|t*3|t|mL"),
         "microbatch_size": _either(1, 2),
         "microbatches": _either(8, 4, 3),
         "recompute": _either("none", "selective", "full"),
+        "recompute_layers": _either(*[None] * 5, "1", "1/2"),
         "zero": _either("0", "1", "2", "3"),
         "sequence_parallel": _either("on", "off"),
         "flash": _either("on", "off"),
@@ -71,12 +74,14 @@ _OF_MODELS = st.fixed_dictionaries(
         "reshard_after_forward": _either(None, None, "off"),
         "shard_size": _either(None, None, 2),
         "ep": _either(1, 1, 2),
-        "cp_comm_type": _either("p2p", "all-gather"),
+        "etp": _either(None, None, 2),
+        "cp_comm_type": _either("p2p", "all-gather", "a2a"),
         "steps": _either(1, 1, 1, 2),
         "overlap_grad_reduce": _either(False, False, True),
         "overlap_param_gather": _either(False, False, True),
         "overlap_tp": _either(False, False, True),
         "offload": _either(None, None, None, 20.0),
+        "offload_layers": _either(*[None] * 5, 1),
         "recompute_rows": _either(None, None, None, "mlp_act"),
         "rank_order": _either("tp-ep-dp-pp", "tp-ep-dp-pp", "tp-pp-dp"),
         "compute_scale": _either(1.0, 1.0, 0.37),
@@ -97,7 +102,7 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
         given["ep"] = 1
     if given.get("zero") != "3":
         given |= {"prefetch": None, "reshard_after_forward": None}
-    if given.get("zero") not in ("2", "3"):
+    if given.get("zero") not in ("1", "2", "3"):
         given["shard_size"] = None
     return given
 
@@ -246,6 +251,7 @@ _OF_FILES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.sampled_from(sorted(_FILES)), _OF_FILES)
 def test_of_files(name: str, given: dict[str, Any]) -> None:

@@ -103,6 +103,7 @@ def test_a_column_is_added_in_one_place(run: Run, monkeypatch: pytest.MonkeyPatc
     assert exposed == sorted(exposed, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", KINDS, indirect=True)
 def test_lines_are_sorted_by_what_a_column_says_of_them(run: Run) -> None:
     found = table(run)

@@ -374,6 +374,7 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     assert compare_memory(more, results) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 24), (120, 40), (200, 50)])
 def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, height: int) -> None:
     """Seen to fail at 80x24, where what the next change would need took the place."""

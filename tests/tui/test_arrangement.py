@@ -352,6 +352,7 @@ def test_ranks_are_shown_one_by_one_and_folded_again() -> None:
     assert found.current.title == "stage  2"
 
 
+@pytest.mark.slow
 def test_a_million_ranks_are_listed_a_few_at_a_time() -> None:
     results = run(make_workload([layer("a", 1000)], tp=1, pp=1, all_gpus=2**20))
     found = Arrangement(LaneSource(results))

@@ -81,6 +81,7 @@ def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_ca
     assert ("! Notes" if width == 100 else "8 notes") in text
 
 
+@pytest.mark.slow
 def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
     """An op table of a pipeline hands on activations, under layer-loop: it has no micro-batches to count."""
     table = SimulatedRun(simulate(read(PP), Parameters(dim=RING)))
@@ -333,6 +334,7 @@ def test_the_step_of_another_model_stays_behind_the_screens(width: int) -> None:
     assert "other model" not in plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 120])
 def test_what_takes_another_time_stands_in_the_row_on_top(width: int) -> None:
     """After a trial of `layer grad_param_comm` the row on top named no change."""

@@ -85,6 +85,7 @@ def test_lanes_without_a_partner_are_named() -> None:
     assert " alone" not in text_of(draw(model_of(schedule="zb-h1"), ("", ""), 80, 24, BLOCKS, False, False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (80, 50), (120, 24)])
 def test_a_small_screen_says_what_a_change_costs_of_memory_below_the_lanes(size: tuple[int, int]) -> None:
     width, height = size
@@ -120,6 +121,7 @@ def test_a_reason_without_room_is_a_whole_sentence() -> None:
     assert " ..." not in next(row for row in told.split("\n") if "Why: " in row)
 
 
+@pytest.mark.slow
 def test_of_unequal_micro_batches_no_mean_stands_beside_the_steps() -> None:
     """Seed 001 has a block of 8 layers and one of 1; one micro-batch alone has nothing unequal."""
     workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
@@ -131,6 +133,7 @@ def test_of_unequal_micro_batches_no_mean_stands_beside_the_steps() -> None:
     assert "923.4 ms/mb" in text_of(draw(model_of(schedule="zb-h1"), ("", ""), 120, 36, BLOCKS, False, True))
 
 
+@pytest.mark.slow
 def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
     model = model_of(microbatches=17)
     for width, words in (

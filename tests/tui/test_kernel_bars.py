@@ -115,7 +115,7 @@ def test_a_family_is_the_sum_of_its_kernels_and_all_families_are_the_run(path: s
             total_ns[family] = total_ns.get(family, 0) + ops.end[at] - ops.start[at]
     panel = Kernels(run)
     families = {row.family.name: row for row in panel.rows if not row.is_inside}
-    assert {name: row.count for name, row in families.items()} == count
+    assert {name: row.calls for name, row in families.items()} == count
     for name, row in families.items():
         assert round(row.call_ns) == round(total_ns[name] / count[name])
     # Of one rank nothing is counted twice or left out: its accounts are those of the families.
@@ -192,7 +192,7 @@ def test_one_rank_has_its_kernels_on_every_screen(width: int, height: int) -> No
     frame = text_of(draw(model, width, height, BLOCKS, ""))
     assert "Kernels, % of step" in frame
     most = Kernels(run).rows[0]
-    share, count, mean = percent(most.cost_ns, run.step_time_ns), most.count, duration(round(most.call_ns))
+    share, count, mean = percent(most.cost_ns, run.step_time_ns), most.calls, duration(round(most.call_ns))
     assert re.search(rf"{most.family.name} .* {share} +{count} +{mean}", frame)
 
 

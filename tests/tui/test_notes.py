@@ -148,6 +148,7 @@ def test_the_cursor_is_in_view_and_no_row_is_left_over(count: int, moves: list[i
             assert sum(heights[top - 1 :]) > rows
 
 
+@pytest.mark.slow
 def test_of_very_many_notes_only_those_in_view_are_made() -> None:
     made = []
 

@@ -18,7 +18,7 @@ def test_every_key_of_the_form_counts_and_what_is_saved_is_the_same_run_on_the_c
         form.settle()
         # Twice the bandwidth between servers is found in a few keys.
         assert "dim 1 between servers" in form.text
-        form.press_each(("\t\tjjjjj", "(between servers, switch 128)"))
+        form.press_each(("\t\tjjjjj", "dim 1 (dp, pp), between servers, switch 128"))
         form.press_each((SHIFT_RIGHT, "step 14.597 s  -177.4 ms (-1.2 %)"))
         assert "was 50 " in form.line_with("dim 1  bandwidth")
         form.press_each(("u", "the run as opened: change a value"))

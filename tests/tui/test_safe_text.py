@@ -60,6 +60,7 @@ def test_a_name_fills_one_cell_a_character(name: str) -> None:
     check_text(cells(name))
 
 
+@pytest.mark.slow
 def test_no_character_of_unicode_fills_no_cell_or_two() -> None:
     # Each is replaced or stays by itself, so that many are asked for at once.
     every = [chr(code) for code in range(0x20, sys.maxunicode + 1)]

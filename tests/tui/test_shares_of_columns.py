@@ -14,7 +14,7 @@ import simcore as wl
 from simcore.trace.lane_spans import KINDS
 from tests.tui.pseudo_terminal import ROOT
 from tui.frame import ASCII, BLOCKS, Line
-from tui.timeline.column_kinds import NOTHING, shared_kinds
+from tui.timeline.column_kinds import NOTHING, ColumnShares
 from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import LaneSource, SpanLane
 from tui.timeline.window import Window
@@ -23,7 +23,9 @@ SHARED = ROOT.parent / "shared"
 FWD, BWD, WG, BUBBLE, IDLE = (KINDS.index(name) for name in ("fwd", "bwd", "wg", "bubble", "idle"))
 EIGHTHS = "▏▎▍▌▋▊▉"
 # Kinds that leave their part of an edge blank.
-THIN = {"idle", "bubble", "wait", "host", ""}
+THIN = {"bubble", "wait", "host"}
+# Kinds whose glyphs are as wide as a cell.
+FILLED = {"fwd", "bwd", "wg", "recompute", "opt", "kernel"}
 
 
 def expected_columns(lane: SpanLane, window: Window, columns: int) -> dict[str, float]:
@@ -60,19 +62,20 @@ def drawn_columns(line: Line, partly: str) -> dict[str, float]:
         before = cells[column - 1][1].removesuffix(" reversed") if column else ""
         behind = cells[column + 1][1].removesuffix(" reversed") if column + 1 < len(cells) else ""
         name = role.removesuffix(" reversed")
-        # A half block is the cell of communication, too.
-        is_edge = char != "▌" or name in {"fwd", "bwd", "wg", "opt", "kernel"}
+        # Some kinds have such a block as the glyph of a whole cell.
+        is_edge = char != {"copy": "▍", "host": "▎"}.get(name, "" if name in FILLED else "▌")
         if char == partly or (char == " " and not role):
             add("idle", 1)
         elif on:
             add(left, share)
             add(right, 1 - share)
-        elif share and is_edge and before in THIN and role != name:
-            add(before, share)
+        elif share and is_edge and role != name and not (char == "▏" and before == name):
+            # A blank part at the left.
+            add(before if before in THIN else "idle", share)
             add(name, 1 - share)
-        elif share and is_edge and behind in THIN and role == name:
+        elif share and is_edge and role == name and not (char == "▉" and behind == name):
             add(name, share)
-            add(behind, 1 - share)
+            add(behind if behind in THIN else "idle", 1 - share)
         else:
             add(name, 1)
     return result
@@ -111,6 +114,7 @@ MODELS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "setup"), MODELS)
 def test_lanes_of_models_show_their_shares(model: str, setup: dict[str, object]) -> None:
     check_run(wl.load(model).run(**setup)._run, Random(1))
@@ -191,7 +195,7 @@ def test_each_kind_has_as_many_columns_as_it_has_time(
     """
     width = 100
     sums, edges = column_sums(parts, width)
-    kinds = gradients_together(shared_kinds(sums, edges, has_few_runs=has_few_runs))
+    kinds = gradients_together(ColumnShares(sums, edges).shared(has_few_runs=has_few_runs))
     columns = len(kinds)
     total: dict[int, int] = {}
     for kind, ns in parts:
@@ -212,7 +216,7 @@ def test_short_spans_that_take_turns_make_no_long_ones(work: int, gap: int, firs
     """
     passes = [(BWD, work), (BUBBLE, gap)] * 20
     sums, edges = column_sums([(BUBBLE, first % gap + 1), *passes], 100)
-    kinds = shared_kinds(sums, edges)
+    kinds = ColumnShares(sums, edges).shared()
     for kind, length in ((BWD, work), (BUBBLE, gap)):
         inner = [(one, len(list(same))) for one, same in groupby(kinds)][1:-1]
         assert all(count < length / 100 + 3 for one, count in inner if one == kind)

@@ -59,6 +59,7 @@ async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> Non
         assert view.model.current.track_id == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -92,6 +93,7 @@ def test_every_leg_and_sum_of_one_op_leads_to_the_span_of_this_op(parameters: di
         assert spans_at_target() == path.span[path.at(found[1])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 98, 106, 118, 198])
 def test_a_gap_is_left_between_what_a_leg_is_and_why_it_is_not_earlier(width: int) -> None:
     for model, batch in ((WhyModel(seed(microbatches=128)), "127"), (WhyModel(seed()), "15")):

@@ -16,6 +16,7 @@ from simcore.cluster import (
     PRESETS,
     Dimension,
     check_algorithm,
+    name_groups,
     parameter_values,
     parse_dimension,
 )
@@ -442,7 +443,7 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
     name, dimension = f"dim {index}", dims[index]
     where = dimension_role(index, dims)
     shape = f"{dimension.kind} {dimension.size}"
-    where_words = f"on dimension {index} ({where or 'inner first'}, {shape})"
+    where_words = f"on {dimension.name(index)}, {where or 'inner first'}, {shape}"
     dim, algorithm = flag_of("dim").option, flag_of("algorithm").option
     bandwidth = f"{dim}  bandwidth {where_words}"
     latency = f"{dim}  latency {where_words}"
@@ -551,8 +552,9 @@ def fields_for(context: FormContext) -> list[FormField]:
         if flag.field in unused:
             continue
         if flag.field == "dim":
-            for index in range(len(context.cluster.dims)):
-                form_fields += dimension_fields(index, context.cluster.dims)
+            dims = name_groups(context.cluster, context.layout)
+            for index in range(len(dims)):
+                form_fields += dimension_fields(index, dims)
             form_fields.append(_build_field(DimensionsField, flag, "dimensions"))
         elif not _is_left_out(flag, context):
             # A label has 22 columns.

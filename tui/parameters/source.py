@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from simcore.cluster import Dimension
+from simcore.cluster import Dimension, name_groups
 from simcore.diagnostics import UsageError
 from simcore.parameters import RunInput
 from simcore.setup import Setup
@@ -97,7 +97,9 @@ class WorkloadForm(FormSource):
 
     def title(self, group: str, context: Any, width: int) -> str:
         """Returns the title of a group; the cluster's says what its dimensions are."""
-        return _cluster_title(context.cluster.dims, width) if group == "cluster" else group
+        if group != "cluster":
+            return group
+        return _cluster_title(name_groups(context.cluster, context.layout), width)
 
     def balance_stages(self, run: Run, draft: RunInput) -> Values:
         """Raises `UsageError`: a simulated stage computes what its rows say."""
@@ -127,23 +129,19 @@ def end_lines(opened: Run, now: Run, rows: int) -> list[Line]:
 
 
 def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
-    """Returns the title of the cluster's group: what its dimensions are, and their sizes where
-    there is room.
+    """Returns the title of the cluster's group: what its dimensions are, and where there is room their sizes
+    and the groups that cross them.
     """
-    dimension_names = [f"dim {index} {dimension_role(index, dims)}".rstrip() for index in range(len(dims))]
-    shapes = [f"{dim.kind} {dim.size}" for dim in dims]
-    sized_text = ", ".join(
-        f"{dimension}: {shape}" for dimension, shape in zip(dimension_names, shapes, strict=True)
-    )
-    roles_text = ", ".join(
-        dimension for index, dimension in enumerate(dimension_names) if dimension != f"dim {index}"
-    )
+    indices = range(len(dims))
+    names = [dims[index].name(index) for index in indices]
+    roles = [dimension_role(index, dims) for index in indices]
+    forms = []
+    for sizes in ([f": {dim.kind} {dim.size}" for dim in dims], [""] * len(dims)):
+        for dimension_names in (names, [f"dim {index}" for index in indices]):
+            parts = zip(dimension_names, roles, sizes, strict=True)
+            forms.append(", ".join(f"{name} {role}".rstrip() + size for name, role, size in parts))
+    if not any(roles):
+        # Without a size, an index says nothing.
+        forms = forms[:2]
     # A rule has two cells before its title, a space on both sides of it, and a cell behind.
-    return next(
-        (
-            f"cluster: {dimensions}"
-            for dimensions in (sized_text, roles_text)
-            if dimensions and len(dimensions) <= width - 14
-        ),
-        "cluster",
-    )
+    return next((f"cluster: {form}" for form in forms if form and len(form) <= width - 14), "cluster")

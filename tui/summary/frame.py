@@ -165,7 +165,7 @@ class _Sizes:
             needed = max((len(finding.words) for finding in findings), default=0) + 12
             self.left = max(min(self.left, width - needed), min(self.left, _LEAST_LEFT))
         recording = model.results.recording
-        has_kernels = recording is not None and recording.measured.has_kernels
+        has_kernels = recording is not None and recording.run.has_kernels
         if has_kernels:
             # Names of kernels are longer than anything of a rank.
             self.left = min(self.left, max(width - _KERNELS, _NARROW_BARS))

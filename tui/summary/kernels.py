@@ -43,9 +43,9 @@ class KernelRow(NamedTuple):
         return self.family.cost_ns if self.kernel is None else self.kernel.cost_ns
 
     @property
-    def count(self) -> int:
+    def calls(self) -> int:
         """How many calls there are."""
-        return self.family.count if self.kernel is None else self.kernel.runs.count or 0
+        return self.family.calls if self.kernel is None else self.kernel.runs.count or 0
 
     @property
     def call_ns(self) -> float:
@@ -138,7 +138,7 @@ class Kernels:
             role = "accent" if index == cursor else "" if row.is_inside else "bright"
             name = f"{'>' if index == cursor else ' '}{names[index]:<{size}} "
             figures = (
-                f"{percent(row.cost_ns, step_ns):>{_SHARE}}{row.count:>{_COUNT}}"
+                f"{percent(row.cost_ns, step_ns):>{_SHARE}}{row.calls:>{_COUNT}}"
                 f"{duration(round(row.call_ns)):>{_MEAN}}"
             )
             filled = share_bar(row.cost_ns, most_ns, bar, glyphs)

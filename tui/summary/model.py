@@ -40,7 +40,7 @@ class SummaryModel(PanelCursor):
     def __post_init__(self) -> None:
         self.side_panel = choose_side_panel(self.results)
         recording = self.results.recording
-        if recording is not None and recording.measured.has_kernels and len(self.results.tracks) == 1:
+        if recording is not None and recording.run.has_kernels and len(self.results.tracks) == 1:
             # One rank has one bar: a small screen shows its kernels, or what a replay changes.
             self.panel = MAP
         self.bars = make_bars(self.results)

@@ -82,8 +82,8 @@ def choose_side_panel(run: Run) -> SidePanel:
         return RankMap(run)
     if run.recording is None:
         return LateRanks(run)
-    if run.recording.measured.has_kernels and not run.recording.is_replayed:
-        return _kernels(run.recording)
+    if run.recording.run.has_kernels and not run.recording.is_replayed:
+        return _kernels(cast("RecordedRun", run.recording))
     return Waits(run)
 
 
@@ -284,7 +284,7 @@ class Waits(RankTable):
     def aside(self) -> str:
         if not self.shows_replay:
             return "i as replayed"
-        return "i kernels" if self._run.measured.has_kernels else "i who waits"
+        return "i kernels" if self._run.run.has_kernels else "i who waits"
 
     @property
     def heading(self) -> str:
@@ -310,7 +310,7 @@ class Waits(RankTable):
 
     def next(self) -> SidePanel:
         """Shows the other of the two tables; behind the replay of a profile stand its kernels."""
-        if self.shows_replay and self._run.measured.has_kernels:
+        if self.shows_replay and self._run.run.has_kernels:
             return _kernels(self._run)
         self.shows_replay = not self.shows_replay
         return self

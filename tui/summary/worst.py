@@ -37,6 +37,8 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
 
 # What is dropped first where a finding has no room for all of its words.
 _SHORTENINGS = (
+    # The groups that cross a dimension, before its bandwidth.
+    (r"( on dim \d+ \()[^;)]*; ", r"\1"),
     # The words have the sum of all stretches, which a single start would seem to contradict.
     (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"),
     (r"( at a stretch) from \S+ \S+ on", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),

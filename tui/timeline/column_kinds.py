@@ -9,8 +9,8 @@ every one of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from operator import add, and_, ne, sub
+from itertools import compress, islice
+from operator import add, and_, gt, lt, ne, sub
 
 from simcore.trace.lane_spans import KINDS
 
@@ -44,89 +44,89 @@ def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
     return _with_weight_gradients(kinds, together, sums)
 
 
-def shared_kinds(
-    sums: dict[int, list[int]],
-    edges: Sequence[int],
-    edge_at: Mapping[int, Edge] | None = None,
-    *,
-    has_few_runs: bool = False,
-) -> list[int]:
-    """Returns the kind of each column, NOTHING for an empty one: each kind has as many as it has time.
+class ColumnShares:
+    """What each column of a lane is filled with, and the kinds that they are drawn as.
 
-    edge_at: the columns that show two kinds; they keep the one that fills most, and what they show is what
-    counts. has_few_runs: whether kinds that alternate are drawn in runs of several columns: a kind goes on
-    until it has a column more than its time.
+    sums: ns of each kind by column. edges: the times between columns.
     """
-    widths = list(map(sub, islice(edges, 1, None), edges))
-    if not sums:
-        return [NOTHING] * len(widths)
-    together = _sum_backward(sums)
-    order = [*sorted(together), NOTHING]
-    by_column = _with_nothing(zip(*map(together.__getitem__, order[:-1]), strict=True), widths)
-    exact = edge_at or {}
-    lacking = [0] * len(order)
-    kinds, index = [], -1
-    settled_from = len(widths) - _SETTLED_IN
-    for column, (values, width) in enumerate(zip(by_column, widths, strict=True)):
-        most = max(values)
-        if most >= width:
-            index = values.index(most)
-        elif column in exact:
-            index = values.index(most)
-            _carry_edge(lacking, order, values, width, exact[column])
-        else:
-            index = _carry(lacking, values, width, index, has_few_runs and column < settled_from)
-        kinds.append(order[index])
-    return _with_weight_gradients(kinds, together, sums)
+
+    def __init__(self, sums: dict[int, list[int]], edges: Sequence[int]) -> None:
+        self._sums = sums
+        self._widths = list(map(sub, islice(edges, 1, None), edges))
+        self._together = _sum_backward(sums)
+        self._order = [*sorted(self._together), NOTHING]
+        self._by_column = self._with_nothing()
+        most = list(map(max, self._by_column))
+        # The index in `_order` of what fills most of each column.
+        self._fullest = [values.index(ns) for values, ns in zip(self._by_column, most, strict=True)]
+        self._mixed = list(compress(range(len(most)), map(lt, most, self._widths)))
+
+    def _with_nothing(self) -> list[tuple[int, ...]]:
+        """Returns the ns of each column by kind, and behind them what is empty; of kinds that overlap, their
+        parts of the column.
+        """
+        lists, widths = [self._together[kind] for kind in self._order[:-1]], self._widths
+        filled = list(map(sum, zip(*lists, strict=True))) if lists else [0] * len(widths)
+        # Of columns of no width, of which there are more than ns, each shows the instant that it stands for.
+        nothing = [max(width - ns, not ns) for width, ns in zip(widths, filled, strict=True)]
+        columns: list[tuple[int, ...]] = list(zip(*lists, nothing, strict=True))
+        for column in compress(range(len(widths)), map(gt, filled, widths)):
+            if width := widths[column]:
+                parts = [ns * width // filled[column] for ns in columns[column][:-1]]
+                columns[column] = (*parts, width - sum(parts))
+        return columns
+
+    def majority(self) -> list[int]:
+        """Returns the kind that fills most of each column, NOTHING where that is nothing."""
+        return self._as_kinds(self._fullest)
+
+    def shared(self, edge_at: Mapping[int, Edge] | None = None, *, has_few_runs: bool = False) -> list[int]:
+        """Returns the kind of each column: each kind has as many columns as it has time.
+
+        edge_at: the columns that show two kinds; they keep the one that fills most, and what they show is
+        what counts. has_few_runs: whether kinds that alternate are drawn in runs of several columns: a kind
+        goes on until it has a column more than its time.
+        """
+        exact = edge_at or {}
+        drawn_as = list(self._fullest)
+        lacking = [0] * len(self._order)
+        settled_from = len(drawn_as) - _SETTLED_IN
+        for column in self._mixed:
+            values, width = self._by_column[column], self._widths[column]
+            if column in exact:
+                self._carry_edge(lacking, column, exact[column])
+                continue
+            best, most = -1, 0
+            for at, ns in enumerate(values):
+                if ns:
+                    lacking[at] = now = lacking[at] + ns
+                    if best < 0 or now > most:
+                        best, most = at, now
+            if has_few_runs and 0 < column < settled_from:
+                last = drawn_as[column - 1]
+                if values[last] and lacking[last] >= 0:
+                    best = last
+            lacking[best] -= width
+            drawn_as[column] = best
+        return self._as_kinds(drawn_as)
+
+    def _carry_edge(self, lacking: list[int], column: int, edge: Edge) -> None:
+        """Carries what each kind lacks behind a column that shows two of them."""
+        for at, ns in enumerate(self._by_column[column]):
+            lacking[at] += ns
+        left, eighths, right = edge
+        width, order = self._widths[column], self._order
+        left_ns = width * eighths // 8
+        for kind, ns in ((left, left_ns), (right, width - left_ns)):
+            lacking[order.index(_BWD if kind == _WG and kind not in order else kind)] -= ns
+
+    def _as_kinds(self, indices: Iterable[int]) -> list[int]:
+        kinds = list(map(self._order.__getitem__, indices))
+        return _with_weight_gradients(kinds, self._together, self._sums)
 
 
 # From this many columns before the end of a row on no kind gets more than its time.
 _SETTLED_IN = 8
-
-
-def _with_nothing(by_column: Iterable[tuple[int, ...]], widths: Sequence[int]) -> list[tuple[int, ...]]:
-    """Returns the ns of each column by kind, and behind them what is empty; of kinds that overlap, their
-    parts of the column.
-    """
-    columns = []
-    for values, width in zip(by_column, widths, strict=True):
-        filled = sum(values)
-        if filled > width > 0:
-            values = tuple(ns * width // filled for ns in values)
-            filled = sum(values)
-        # Of columns of no width, of which there are more than ns, each shows the instant that it stands for.
-        columns.append((*values, max(width - filled, not filled)))
-    return columns
-
-
-def _carry(lacking: list[int], values: tuple[int, ...], width: int, last: int, goes_on: bool) -> int:
-    """Returns the index of the kind that a column is drawn as, and carries what each kind lacks then.
-
-    goes_on: whether the kind of the column before, `last`, goes on as long as it gets at most a column more
-    than its time.
-    """
-    best = -1
-    for at, ns in enumerate(values):
-        if ns:
-            lacking[at] += ns
-            if best < 0 or lacking[at] > lacking[best]:
-                best = at
-    if goes_on and last >= 0 and values[last] and lacking[last] >= 0:
-        best = last
-    lacking[best] -= width
-    return best
-
-
-def _carry_edge(
-    lacking: list[int], order: Sequence[int], values: tuple[int, ...], width: int, edge: Edge
-) -> None:
-    """Carries what each kind lacks behind a column that shows two of them."""
-    for at, ns in enumerate(values):
-        lacking[at] += ns
-    left, eighths, right = edge
-    left_ns = width * eighths // 8
-    for kind, ns in ((left, left_ns), (right, width - left_ns)):
-        lacking[order.index(_BWD if kind == _WG and kind not in order else kind)] -= ns
 
 
 def _sum_backward(sums: dict[int, list[int]]) -> dict[int, list[int]]:

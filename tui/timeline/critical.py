@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from tui.frame import Glyphs, Line
 from tui.timeline.lanes import SpanLane
+from tui.timeline.stretches import flag_columns
 
 # Cells that are not on the path, and those on it that mostly hold something else, or nothing.
 OFF_PATH, TRACE = "bubble", "bright"
@@ -72,24 +72,7 @@ class PathLanes:
         """Returns for each column between two of the `edges` (ns) 1 if a part of the path is in the lane
         there.
         """
-        starts, ends = self.stretches(lane)
-        flags = bytearray(len(edges) - 1)
-        first, last = bisect_right(ends, edges[0]), bisect_left(starts, edges[-1])
-        if first == last:
-            return flags
-        if last - first < len(flags):
-            for index in range(first, last):
-                left = max(bisect_right(edges, starts[index]) - 1, 0)
-                right = max(min(bisect_left(edges, ends[index]), len(flags)), left + 1)
-                # With more columns than nanoseconds, the columns of one instant have equal flags.
-                left = bisect_left(edges, edges[left])
-                flags[left:right] = b"\1" * (right - left)
-            return flags
-        # With more segments than columns, the segments of a column are not visited one by one.
-        for column in range(len(flags)):
-            at = bisect_right(ends, edges[column], first, last)
-            flags[column] = at < last and starts[at] < edges[column + 1]
-        return flags
+        return flag_columns(*self.stretches(lane), edges)
 
 
 def mark_fills(

@@ -8,14 +8,14 @@ of one kind.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import compress, groupby, takewhile
 from operator import itemgetter, ne
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import KINDS, NAMELESS, Content
+from simcore.trace.lane_spans import KINDS, NAMELESS, Content, Spans
 from tui.frame import ASCII, Glyphs, Line
-from tui.timeline.column_kinds import NOTHING, Edge, count_lone, count_runs, majority_kinds, shared_kinds
+from tui.timeline.column_kinds import NOTHING, ColumnShares, Edge, count_lone, count_runs, majority_kinds
 from tui.timeline.critical import PathLanes, fade_cells, mark_fills, mark_names
 from tui.timeline.lanes import SpanLane
 from tui.timeline.window import Window
@@ -67,25 +67,29 @@ def draw_lane(
     sums = content.column_sums(edges)
     if window.span_ns < columns:
         _repeat_instants(sums, edges)
+    long_spans = _LongSpans.of(content, window, columns)
     narrow = False
     edge_cells: dict[int, _EdgeCell] = {}
     hairlines: list[int] = []
     names: list[_Name] = []
     if lane.by_majority:
-        kinds = shared_kinds(sums, edges)
-        narrow = _LONE_OF * count_lone(kinds) > columns
+        shares = ColumnShares(sums, edges)
         if colour and glyphs is not ASCII:
-            runs = count_runs(kinds)
-            if runs > _MOST_RUNS:
-                kinds = shared_kinds(sums, edges, has_few_runs=True)
-            elif runs <= _MOST_RUNS_WITH_EDGES:
-                kinds, edge_cells = _find_visible_edges(sums, content, window, edges)
-            hairlines = _find_hairlines(kinds, content, window, edges)
+            majority = shares.majority()
+            if count_runs(majority) <= _MOST_RUNS_WITH_EDGES:
+                edge_cells = _find_edges(majority, sums, edges)
+            kinds, edge_cells = _with_visible_edges(shares, edge_cells, long_spans, window, edges)
+            hairlines = _find_hairlines(kinds, long_spans, window, edges)
+        else:
+            kinds = shares.shared()
+        narrow = _LONE_OF * count_lone(kinds) > columns
+        if colour and count_runs(kinds) > _MOST_RUNS:
+            kinds, edge_cells = shares.shared(has_few_runs=True), {}
         row_cells = _kind_cells(kinds, sums, glyphs)
     else:
         kinds = majority_kinds(sums, columns)
         row_cells = _busy_cells(kinds, sums, edges, glyphs)
-    names = _find_names(kinds, edge_cells, content, window, edges)
+    names = _find_names(kinds, edge_cells, long_spans, window, edges)
     path_flags = None if path is None else path.path_columns(lane, edges)
     if path_flags is not None:
         mark_fills(row_cells, path_flags, content.covers_all, glyphs, letters=not colour or glyphs is ASCII)
@@ -179,16 +183,45 @@ _PARTED = {"█": "▉", "▇": "▉", "▆": "▉", "▄": "▖", "▅": "▖"}
 _PARTED_FROM = 2
 
 
+class _LongSpans(NamedTuple):
+    """The spans in view that are two columns wide or more and can have a name."""
+
+    spans: Spans
+    """All spans of the lane."""
+    indices: list[int]
+    """Which of them."""
+    in_parts: bool
+    """Whether cells are drawn from parts of spans that are of other kinds."""
+
+    @classmethod
+    def of(cls, content: Content, window: Window, columns: int) -> _LongSpans:
+        """Returns those of a lane."""
+        spans, least_ns = content.spans, _PARTED_FROM * window.span_ns // columns
+        in_parts = content.cell_spans is not spans
+        if content.longest_named_ns < least_ns:
+            return cls(spans, [], in_parts)
+        first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
+        inside = range(first, bisect_left(spans.start, window.last_ns))
+        start, end, category = spans.start, spans.end, spans.category
+        if len(inside) < 4 * columns:
+            long_ones = [index for index in inside if end[index] - start[index] >= least_ns]
+        else:
+            # With many spans in view only the long ones can have a name, with few any.
+            by_length = takewhile(lambda index: end[index] - start[index] >= least_ns, content.by_length)
+            long_ones = [index for index in by_length if index in inside]
+        return cls(spans, [index for index in long_ones if category[index] not in NAMELESS], in_parts)
+
+
 def _find_hairlines(
-    kinds: Sequence[int], content: Content, window: Window, edges: Sequence[int]
+    kinds: Sequence[int], long_spans: _LongSpans, window: Window, edges: Sequence[int]
 ) -> list[int]:
     """Returns the last columns of spans that end where another one of their kind begins; both are two columns
     wide.
     """
-    spans, columns = content.spans, len(kinds)
+    spans, columns = long_spans.spans, len(kinds)
     least_ns = _PARTED_FROM * window.span_ns // columns
     hairlines = []
-    for index in _long_spans(content, least_ns, window, columns):
+    for index in long_spans.indices:
         start, kind = spans.start[index], spans.category[index]
         if not (
             index
@@ -247,25 +280,30 @@ class _EdgeCell(NamedTuple):
             yield column + 1
 
 
-def _find_visible_edges(
-    sums: dict[int, list[int]], content: Content, window: Window, edges: list[int]
+def _with_visible_edges(
+    shares: ColumnShares,
+    edge_cells: dict[int, _EdgeCell],
+    long_spans: _LongSpans,
+    window: Window,
+    edges: list[int],
 ) -> tuple[list[int], dict[int, _EdgeCell]]:
-    """Returns (the kind of each column, the columns that show two kinds), as they are drawn."""
-    columns = len(edges) - 1
-    edge_cells = _find_edges(majority_kinds(sums, columns), sums, edges)
+    """Returns (the kind of each column, those of the edges whose kinds are as high as a cell)."""
+    # What fills most of the columns says where names will be, nearly always.
+    kinds = shares.majority()
+    edge_at: dict[int, Edge] | None = None
     while True:
-        kinds = shared_kinds(sums, edges, {column: cell.edge for column, cell in edge_cells.items()})
         name_columns: set[int] = set()
-        for name in _find_names(kinds, edge_cells, content, window, edges):
+        for name in _find_names(kinds, edge_cells, long_spans, window, edges) if edge_cells else ():
             name_columns.update(range(name.left, name.right))
-        remaining = {
+        edge_cells = {
             column: cell
             for column, cell in edge_cells.items()
             if name_columns.issuperset(cell.needs_names(column))
         }
-        if len(remaining) == len(edge_cells):
+        if edge_at is not None and len(edge_cells) == len(edge_at):
             return kinds, edge_cells
-        edge_cells = remaining
+        edge_at = {column: cell.edge for column, cell in edge_cells.items()}
+        kinds = shares.shared(edge_at)
 
 
 def _find_edges(
@@ -333,20 +371,19 @@ class _Name(NamedTuple):
 def _find_names(
     kinds: list[int],
     edge_cells: Collection[int],
-    content: Content,
+    long_spans: _LongSpans,
     window: Window,
     edges: list[int],
 ) -> list[_Name]:
     """Returns where wide spans have their names."""
-    spans, columns = content.spans, len(kinds)
+    spans, columns = long_spans.spans, len(kinds)
     least_ns = window.span_ns * _NAMED_FROM // columns
-    in_parts = content.cell_spans is not spans
     names = []
-    for index in _long_spans(content, least_ns, window, columns):
+    for index in long_spans.indices:
         start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
-        kind = spans.category[index]
         if end - start < least_ns:
             continue
+        kind = spans.category[index]
         left, right = window.column(start, columns), min(window.column(end - 1, columns) + 1, columns)
         while left > 0 and edges[left - 1] == edges[left]:
             left -= 1
@@ -355,31 +392,11 @@ def _find_names(
             left += 1
         while left < right and right - 1 not in edge_cells and kinds[right - 1] != kind:
             right -= 1
-        if in_parts:
+        if long_spans.in_parts:
             left, right = _longest_part(kinds, kind, edge_cells, left, right)
         if right - left >= _NAMED_FROM:
             names.append(_Name(index, left, right))
     return names
-
-
-def _long_spans(content: Content, least_ns: int, window: Window, columns: int) -> list[int]:
-    """Returns the spans in view that last at least `least_ns` and can have a name."""
-    spans = content.spans
-    if content.longest_named_ns < least_ns:
-        return []
-    first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
-    inside = range(first, bisect_left(spans.start, window.last_ns))
-    if len(inside) < 4 * columns:
-        long_ones: Iterable[int] = (
-            index for index in inside if spans.end[index] - spans.start[index] >= least_ns
-        )
-    else:
-        # With many spans in view only the long ones can have a name, with few any.
-        every_one = takewhile(
-            lambda index: spans.end[index] - spans.start[index] >= least_ns, content.by_length
-        )
-        long_ones = (index for index in every_one if index in inside)
-    return [index for index in long_ones if spans.category[index] not in NAMELESS]
 
 
 def _write_names(

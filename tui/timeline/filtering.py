@@ -73,13 +73,18 @@ class Filter:
         """Returns a byte for each span of a lane: 1 if the filter leaves it."""
         if self._resolved is None:
             self._resolved = resolve_query(self.query, source)
-        query, rank = self._resolved, lane.key.rank
-        is_elsewhere = query.stage is not None and source.of.track(lane.track_id).stage != query.stage
-        if query.rank is not None:
-            is_elsewhere |= (
-                rank != query.rank if rank >= 0 else source.of.lane_track_id(query.rank) != lane.track_id
-            )
-        return bytes(len(lane.spans.start)) if is_elsewhere else lane.matches(query)
+        return find_matches(self._resolved, lane, source)
+
+
+def find_matches(query: Query, lane: SpanLane, source: LaneSource) -> bytes:
+    """Returns a byte for each span of a lane: 1 if the query means it, and the lane."""
+    rank = lane.key.rank
+    is_elsewhere = query.stage is not None and source.of.track(lane.track_id).stage != query.stage
+    if query.rank is not None:
+        is_elsewhere |= (
+            rank != query.rank if rank >= 0 else source.of.lane_track_id(query.rank) != lane.track_id
+        )
+    return bytes(len(lane.spans.start)) if is_elsewhere else lane.matches(query)
 
 
 _LIST = r"(\d{1,9}(?:-\d{1,9})?(?:\s*,\s*\d{1,9}(?:-\d{1,9})?)*)"

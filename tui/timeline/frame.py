@@ -13,7 +13,7 @@ from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, share_bar, shor
 from tui.timeline.arrangement import LaneRow
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import LaneCells, draw_lane
-from tui.timeline.lanes import LaneKey, SpanLane
+from tui.timeline.lanes import LaneKey, SpanLane, format_count
 from tui.timeline.margins import (
     MemoryRow,
     busy_view_row,
@@ -26,9 +26,11 @@ from tui.timeline.margins import (
     range_columns,
     range_lines,
     range_title,
+    search_text,
     ticks,
     view_bar,
 )
+from tui.timeline.match_cells import UNDERLINED, MatchLanes, MatchMarker
 from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.window import Window
@@ -58,8 +60,11 @@ class TimelineFrame:
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
         self._lane_cells: dict[LaneKey, tuple[SpanLane, Content, LaneCells]] = {}
-        self._drawn_view: tuple[Window, int, PathLanes | None] | None = None
+        self._drawn_view: tuple[Window, int, PathLanes | None, MatchLanes | None] | None = None
         self._path: PathLanes | None = None
+        self._matches: MatchLanes | None = None
+        self._edges: list[int] = []
+        self._marker = MatchMarker(glyphs, colour)
         # Whether some lane drawn over this window is `narrow`.
         self._is_narrow = False
 
@@ -101,8 +106,15 @@ class TimelineFrame:
             lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
         # Drawn only where the path is displayed: it takes time to find.
         self._path = model.path if model.shows_path else None
-        if self._drawn_view != (model.window, columns, self._path):
-            self._drawn_view = (model.window, columns, self._path)
+        search = model.current_search
+        if search is None:
+            self._matches = None
+        elif self._matches is None or self._matches.search is not search:
+            self._matches = MatchLanes(search)
+        view = model.window, columns, self._path, self._matches
+        if self._drawn_view != view:
+            self._drawn_view = view
+            self._edges = model.window.edges(columns)
             self._lane_cells.clear()
             self._is_narrow = False
         arrangement = model.arrangement
@@ -223,13 +235,19 @@ class TimelineFrame:
         is_focused = index == model.lane
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
-        label = _format_label(_lane_name(row, ">" if is_focused else " ", left > 20), lane.count, share, left)
+        match_count = 0 if self._matches is None else self._matches.count(lane)
+        name = _lane_name(row, ">" if is_focused else " ", left > 20)
+        label = _format_label(name, lane.count, match_count, share, left, "accent" if is_focused else "")
         cached, content = self._lane_cells.get(row.key), model.visible_content(lane)
         is_known = cached is not None and cached[0] is lane and cached[1] is content
         if cached is None or not is_known or (high > 1 and not cached[2].plain):
             lane_cells = draw_lane(
                 lane, model.window, model.columns, self.glyphs, self.colour, self._path, high > 1, content
             )
+            if match_count and self._matches is not None:
+                flags = self._matches.match_columns(lane, self._edges)
+                marked_line = self._marker.mark(lane_cells.line, flags, lane.by_majority)
+                lane_cells = lane_cells._replace(line=marked_line)
             self._lane_cells[row.key] = cached = lane, content, lane_cells
             self._is_narrow |= lane_cells.narrow
         plain = cached[2].plain
@@ -237,9 +255,9 @@ class TimelineFrame:
         rows.append(row_of(cached[2].line, 0, high) if high > 1 else cached[2].line)
         if is_focused:
             rows = [_reverse_cell(cells, model.cursor_column) for cells in rows]
-        labels = [(" " * left, ""), (label, "accent" if is_focused else "")]
+        labels: list[Line] = [[(" " * left, "")], label]
         return [
-            [labels[index == len(rows) - 1], (self.glyphs.vertical, "dim"), *cells]
+            [*labels[index == len(rows) - 1], (self.glyphs.vertical, "dim"), *cells]
             for index, cells in enumerate(rows)
         ]
 
@@ -298,6 +316,9 @@ class TimelineFrame:
         texts = [words for words in (model.notice, model.arrangement.omission_text) if words]
         if (low or width < _WIDE) and model.filter.is_on:
             texts.append(filter_text(model))
+        if low and not model.notice:
+            # The notice of a jump counts the matches as well.
+            texts += filter(None, [search_text(model.search)])
         if (low or width < _WIDE) and self._path is not None:
             texts.append(self._path_words)
         # Complete or not at all: a notice that the picture misleads, and how to correct it.
@@ -338,7 +359,9 @@ class TimelineFrame:
     def _view_line(self, model: TimelineModel, width: int) -> Line:
         window = model.window
         column_text = model.source.axis.length(window.span_ns // model.columns)
-        line: Line = [(f" {filter_text(model)}  ", "accent")] if model.filter.is_on else []
+        line: Line = [
+            (f" {words}  ", "accent") for words in (filter_text(model), search_text(model.search)) if words
+        ]
         line.append((f" view {model.clock(window.first_ns)} .. {model.clock(window.last_ns)}", ""))
         column = (f", {column_text} a column", "")
         ranks = (f"   {model.source.of.facts.counts_text}", "")
@@ -438,15 +461,23 @@ def _lane_name(row: LaneRow, mark: str, wide: bool) -> str:
     return f"{mark}{' ' * step * depth}{row.sign}{pin}{title}"
 
 
-def _format_label(name: str, count: str, busy: str, left: int) -> str:
-    """Returns a lane's name, count and busy share in `left` cells: the share complete, the count complete or
-    absent.
+def _format_label(name: str, ranks: str, match_count: int, busy: str, left: int, role: str) -> Line:
+    """Returns a lane's name, how many ranks it is of, how many matches it has, and its busy share, in `left`
+    cells: the share complete, each count complete or absent, that of the matches first.
     """
     share = f"{busy:>4}" if len(busy) < 4 else f" {busy}"
     room = left - len(share)
-    if len(name) + len(count) < room or not count:
-        return name[:room].ljust(room - len(count)) + count + share
-    return name[:room].ljust(room) + share
+    matches = f"/{format_count(match_count)}" if match_count else ""
+    if len(name) + len(matches) >= room:
+        matches = ""
+    if matches and len(name) + len(matches) + len(ranks) + 1 < room:
+        ranks = f"{ranks} " if ranks else ""
+    elif matches or len(name) + len(ranks) >= room:
+        ranks = ""
+    start = name[:room].ljust(room - len(matches) - len(ranks)) + ranks
+    if not matches:
+        return [(start + share, role)]
+    return [(start, role), (matches, f"{role}{UNDERLINED}"), (share, role)]
 
 
 def _reverse_cell(line: Line, column: int) -> Line:

@@ -203,11 +203,6 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 # -- search ----------------------------------------------------------------------------
 
 
-def new_search(model: TimelineModel, query: Query) -> Search:
-    """Returns a search through the lanes as they are shown, of what the filter leaves."""
-    return Search(model.source, query, model.unfolded, model.filter, model.arrangement.folded_tracks)
-
-
 def find_position(model: TimelineModel, query: Query) -> tuple[int | None, str]:
     """Returns (the time that a query names, why there is none); None and "" where it names none."""
     step_ns, axis = model.window.step_ns, model.source.axis
@@ -237,27 +232,24 @@ def first_match(model: TimelineModel, search: Search, from_ns: int | None = None
 
 def next_match(model: TimelineModel, direction: int) -> None:
     """Moves the cursor to the next (1) or previous (-1) match of the last search."""
-    search = model.search
+    search = model.current_search
     if search is None:
         model.notice = NOTHING_SEARCHED
         return
-    if search.among != model.filter.query:
-        # What the filter hides now is no match, and what it hid before may be one.
-        search = model.search = new_search(model, search.query)
-    while not search.advance(1.0):
-        pass
     match = search.next(model.cursor_ns, model.current.key, direction)
     if match is None:
         model.notice = no_match_text(search)
     else:
-        _go_to(model, search, *match)
+        _go_to(model, search, *match, zooms=True)
 
 
-def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
+def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool, zooms: bool = False) -> Match:
+    """Moves the cursor to a match. zooms: whether its span is to be seen, however short it is."""
     lane_matches, before = search.matched_lanes[match.lane], model.cursor_ns
     revealed_text = _reveal_lane(model, lane_matches.lane.key)
     if match.span >= 0:
-        model.jump_to(match.time_ns)
+        length_ns = lane_matches.lane.spans.end[match.span] - match.time_ns if zooms else 0
+        model.jump_to(match.time_ns, length_ns)
     model.notice = match_text(search, match) + revealed_text
     if wrapped:
         if match.span < 0:

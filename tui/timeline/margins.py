@@ -14,10 +14,11 @@ from itertools import count as counted
 from typing import TYPE_CHECKING
 
 from simcore.trace.lane_spans import TIME, StretchFigures, TimeAxis
-from simcore.units import percent
+from simcore.units import percent, plural
 from tui.frame import ASCII, Glyphs, Line, cells, in_cells, width_of, wrapped
 from tui.timeline.lanes import Kind
 from tui.timeline.model import TimelineModel
+from tui.timeline.search import Search
 from tui.timeline.window import Window
 
 if TYPE_CHECKING:
@@ -321,6 +322,14 @@ def filter_text(model: TimelineModel) -> str:
     lane, content = model.current, model.visible_content(model.current)
     counts = f"{len(content.spans.start)} of {len(lane.spans.start)} spans here"
     return f"filter {cells(model.filter.query.text, 30)}: {counts}"
+
+
+def search_text(search: Search | None) -> str:
+    """Returns what is searched for and how much of it there is, in words; "" without a search."""
+    if search is None:
+        return ""
+    count = plural(search.count, "lane" if search.of_lanes else "match")
+    return f"find {cells(search.query.text, 30)}: {count}"
 
 
 def mark_columns(model: TimelineModel, columns: int) -> dict[int, str]:

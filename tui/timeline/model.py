@@ -124,6 +124,21 @@ class TimelineModel(Navigation):
             self._path = (PathLanes(lanes.path()) if lanes.facts.concurrent else None,)
         return self._path[0]
 
+    def new_search(self, query: Query) -> Search:
+        """Returns a search through the lanes as they are shown, of what the filter leaves."""
+        return Search(self.source, query, self.unfolded, self.filter, self.arrangement.folded_tracks)
+
+    @property
+    def current_search(self) -> Search | None:
+        """The last search, complete; begun again where other lanes or spans are shown than when it began."""
+        search = self.search
+        if search is not None:
+            if not search.is_of(self.filter, self.unfolded, self.arrangement.folded_tracks):
+                search = self.search = self.new_search(search.query)
+            while not search.advance(1.0):
+                pass
+        return search
+
     # -- lanes -----------------------------------------------------------------------
 
     def move_lane(self, by: int) -> None:
@@ -201,8 +216,12 @@ class TimelineModel(Navigation):
             self.cursor_ns = start + (end - start) // 2
 
     def clear_last(self) -> None:
-        """Clears the range, or if there is none, the filter."""
-        if not self.selection.clear():
+        """Clears the range, or if there is none, the search, or else the filter."""
+        if self.selection.clear():
+            return
+        if self.search is not None:
+            self.search = None
+        else:
             self.filter.set(Query())
 
     def show_stretch(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:

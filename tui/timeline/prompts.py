@@ -21,7 +21,6 @@ from tui.timeline.jumps import (
     find_position,
     first_match,
     match_text,
-    new_search,
     no_match_text,
     return_to,
 )
@@ -130,16 +129,13 @@ class Asking:
         model = self._model
         return_to(model, self._start_position)
         query = parse_query(text)
-        self._search = None if query.is_empty and not query.problem else self._new_search(text)
+        self._search = None if query.is_empty and not query.problem else model.new_search(query)
         if self._search is None:
             model.notice = ""
             self._show_message("")
             self._redraw()
         else:
             self._continue_search(self._search)
-
-    def _new_search(self, text: str) -> Search:
-        return new_search(self._model, parse_query(text))
 
     def _continue_search(self, search: Search) -> None:
         """Continues the search for one slice; another text may have been typed meanwhile."""
@@ -189,7 +185,7 @@ class Asking:
             model.search = self._previous_search
             model.notice = ""
         else:
-            search = self._search or self._new_search(text)
+            search = self._search or model.new_search(query)
             while not search.advance(1.0):
                 pass
             words = self._jump(search)

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 
 from simcore.records import NamedTuple
-from tui.timeline.filtering import Filter, describe_missing, resolve_query
+from tui.timeline.filtering import Filter, describe_missing, find_matches, resolve_query
 from tui.timeline.lanes import ALL, LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, intersect_flags
 
@@ -100,6 +100,27 @@ class Search:
         """Whether all lanes were searched."""
         return self._remaining_lanes is None
 
+    def is_of(self, among: Filter, unfolded: Collection[int], folded_tracks: Collection[int]) -> bool:
+        """Returns whether it is of these: see the preparation. One that went through all streams is of those
+        that are shown, whichever they are.
+        """
+        return (
+            self.among == among.query
+            and (self.searches_folded or self._unfolded == unfolded)
+            and self._folded_tracks == folded_tracks
+        )
+
+    def flags(self, lane: SpanLane) -> bytes:
+        """Returns a byte for each span of a lane, whether or not it is among those searched: 1 for a
+        match.
+        """
+        if self.of_lanes:
+            return bytes(len(lane.spans.start))
+        flags = find_matches(self.query, lane, self._source)
+        if self._filter.is_on and 1 in flags:
+            flags = intersect_flags([flags, self._filter.flags(lane, self._source)])
+        return flags
+
     def advance(self, seconds: float) -> bool:
         """Searches for this many seconds (at least one lane); returns True when finished."""
         until = time.perf_counter() + seconds
@@ -113,9 +134,7 @@ class Search:
                 self.matched_lanes.append(LaneMatches(lane, b"", 1))
                 self.count += 1
             else:
-                flags = lane.matches(self.query)
-                if self._filter.is_on and 1 in flags:
-                    flags = intersect_flags([flags, self._filter.flags(lane, self._source)])
+                flags = self.flags(lane)
                 if count := flags.count(1):
                     self.matched_lanes.append(LaneMatches(lane, flags, count))
                     self.count += count

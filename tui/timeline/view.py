@@ -108,12 +108,7 @@ class TimelineView(ScreenView):
         binding("right_parenthesis", "as_b", "this rank as B: both side by side (6)", "timeline.as-b"),
         binding("m", "mark", "mark this place", "timeline.mark"),
         binding("apostrophe", "marks", "the marks: jump to one, remove one", "timeline.marks"),
-        binding(
-            "escape",
-            "leave",
-            "remove the range; again: the filter; else back",
-            "timeline.leave",
-        ),
+        binding("escape", "leave", "end the range, the search, the filter; else back", "timeline.leave"),
     ]
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
@@ -143,8 +138,8 @@ class TimelineView(ScreenView):
         hints.append(("/", "find"))
         if model.search is not None:
             hints.append(("n N", "match"))
-        if model.filter.is_on and not model.selection.is_there:
-            hints.insert(0, ("Esc", "no filter"))
+        if (model.search is not None or model.filter.is_on) and not model.selection.is_there:
+            hints.insert(0, ("Esc", "no filter" if model.search is None else "end find"))
         hints.append(("Enter", "details"))
         if self.session.rank_a is not None:
             hints.insert(0, (")", f"compare with rank {self.session.rank_a}"))
@@ -339,10 +334,10 @@ class TimelineView(ScreenView):
         self._do(lambda: None if mark is None else jumps.go_to_mark(self.model, mark))
 
     async def action_leave(self) -> None:
-        """Clears the range, else the filter, else goes back to the previous screen."""
+        """Clears the range, else the search, else the filter, else goes back to the previous screen."""
         model, app = self.model, cast("Host", self.app)
-        origin = app.came_from
-        if origin and not model.selection.is_there and not model.filter.is_on:
+        origin, clears = app.came_from, model.search is not None or model.filter.is_on
+        if origin and not model.selection.is_there and not clears:
             await app.action_open(origin)
         else:
             self._do(model.clear_last)

@@ -11,6 +11,8 @@ from simcore.records import NamedTuple, Struct
 from tui.timeline.lanes import LaneKey
 
 _HISTORY = 100
+# The columns of a span that a jump zooms in on: of three at least one is its own.
+_COLUMNS_OF_SPAN = 3
 
 
 class Window(Struct, frozen=True):
@@ -128,10 +130,17 @@ class Navigation:
         self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
         self._keep_cursor_in_view()
 
-    def jump_to(self, time_ns: int) -> None:
-        """Moves the cursor to a time of the step; where the view has to move, `back` returns to it."""
+    def jump_to(self, time_ns: int, length_ns: int = 0) -> None:
+        """Moves the cursor to a time of the step; where the view has to change, `back` returns to it.
+
+        length_ns: that of a span there: one that is narrower than a column is zoomed in on, until it has
+        three.
+        """
         before = self.window
         self.move_to(time_ns)
+        if 0 < length_ns * self.columns < before.span_ns:
+            span_ns = length_ns * self.columns // _COLUMNS_OF_SPAN
+            self.window = before.moved_to(time_ns + (length_ns - span_ns) // 2, span_ns, self.columns)
         if self.window != before:
             self.history.leave(before)
 

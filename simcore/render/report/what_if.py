@@ -145,7 +145,7 @@ def _has_words(what_if: WhatIf) -> bool:
 def _format_knob(what_if: WhatIf, run: Run) -> str:
     """Returns the name of a change; for a bandwidth or latency with its value and what it would be."""
     dimension = format_dimension_change(what_if.name, run.network.dims)
-    return display_name(what_if.knob) if dimension is None else f"{what_if.knob} ({dimension[1]})"
+    return display_name(what_if.knob) if dimension is None else " ".join(dimension)
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
@@ -167,7 +167,11 @@ def lines(run: Run, options: PageOptions) -> list[str]:
         if what_if.anomaly or what_if.unknown or _share(what_if, base) >= LEAST_SHARE
     ]
     negligible = [
-        short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in displayed_knobs
+        dimension[0]
+        if (dimension := format_dimension_change(what_if.name, run.network.dims))
+        else short_name(what_if.knob, _KNOB_CELLS)
+        for what_if in things
+        if what_if not in displayed_knobs
     ]
     page: list[str] = []
     if changes:

@@ -34,6 +34,11 @@ def profile(path: str) -> RecordedRun:
     return run_recording(run, Parameters())  # type: ignore[arg-type]
 
 
+def kernels_of(run: RecordedRun) -> Kernels:
+    """The panel of a run."""
+    return Kernels(run, lambda: None)
+
+
 def small_profile(tmp_path: Path) -> RecordedRun:
     """Two GEMM kernels, 10 and 20 us, a collective of 40 us, and a copy of 5 us, one after another."""
     names = (
@@ -62,7 +67,7 @@ def figures_of(text: str) -> tuple[str, str, str]:
 
 
 def test_a_small_profile_has_its_families_and_their_kernels(tmp_path: Path) -> None:
-    texts = panel_texts(Kernels(small_profile(tmp_path)), 80)
+    texts = panel_texts(kernels_of(small_profile(tmp_path)), 80)
     assert [(re.split(" {2,}", text.strip())[0], *figures_of(text)) for text in texts] == [
         # NCCL's prefix is cut; a family of one kernel is that kernel.
         ("SendRecv", "53.3", "1", "40.000 us"),
@@ -79,7 +84,7 @@ def test_a_small_profile_has_its_families_and_their_kernels(tmp_path: Path) -> N
 @pytest.mark.parametrize("path", ["nccl_data.json.gz", "dlrm_8", "h100_qwen.json.gz"])
 def test_figures_are_those_of_the_table_of_kernels(path: str, width: int) -> None:
     run = profile(path)
-    panel, table = Kernels(run), Operations(run)
+    panel, table = kernels_of(run), Operations(run)
     texts = panel_texts(panel, width)
     expected = {
         kernel.name: (
@@ -113,7 +118,7 @@ def test_a_family_is_the_sum_of_its_kernels_and_all_families_are_the_run(path: s
                 family = COMMUNICATION
             count[family] = count.get(family, 0) + 1
             total_ns[family] = total_ns.get(family, 0) + ops.end[at] - ops.start[at]
-    panel = Kernels(run)
+    panel = kernels_of(run)
     families = {row.family.name: row for row in panel.rows if not row.is_inside}
     assert {name: row.calls for name, row in families.items()} == count
     for name, row in families.items():
@@ -134,7 +139,7 @@ def test_a_family_is_the_sum_of_its_kernels_and_all_families_are_the_run(path: s
 @needs_corpus
 @pytest.mark.parametrize("path", ["nccl_data.json.gz", "dlrm_8", "h100_qwen.json.gz"])
 def test_in_few_rows_are_the_families_and_then_the_kernels_that_take_most(path: str) -> None:
-    panel = Kernels(profile(path))
+    panel = kernels_of(profile(path))
     everything = panel_texts(panel, 80)
     families = [text for row, text in zip(panel.rows, everything, strict=True) if not row.is_inside]
     for rows in range(2, 30):
@@ -156,7 +161,7 @@ def test_in_few_rows_are_the_families_and_then_the_kernels_that_take_most(path: 
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
 @pytest.mark.parametrize("width", [20, 40, 66, 84, 130])
 def test_no_row_is_wider_than_the_panel_and_bars_are_in_proportion(width: int, glyphs: Glyphs) -> None:
-    panel = Kernels(profile("dlrm_8"))
+    panel = kernels_of(profile("dlrm_8"))
     lines = panel.lines(width, _MANY, (0, 0), glyphs, False)
     assert max(len(line_text(line)) for line in lines) <= max(width, 42)
     if glyphs is ASCII:
@@ -191,7 +196,7 @@ def test_one_rank_has_its_kernels_on_every_screen(width: int, height: int) -> No
     model = SummaryModel(run)
     frame = text_of(draw(model, width, height, BLOCKS, ""))
     assert "Kernels, % of step" in frame
-    most = Kernels(run).rows[0]
+    most = kernels_of(run).rows[0]
     share, count, mean = percent(most.cost_ns, run.step_time_ns), most.calls, duration(round(most.call_ns))
     assert re.search(rf"{most.family.name} .* {share} +{count} +{mean}", frame)
 

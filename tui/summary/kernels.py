@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simcore.kernel_names import distinct_names, without_library
 from simcore.records import NamedTuple
@@ -16,7 +17,6 @@ from tui.frame import Glyphs, Line, common_words, cut_apart, largest, middle_cut
 if TYPE_CHECKING:
     from simcore.runs.measured import RecordedRun
     from simcore.trace.layers import LayerUse
-    from tui.summary.side_panels import SidePanel
 
 # Of what a kernel does: the role of its bar, where it is one phase alone.
 _ROLES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
@@ -70,8 +70,10 @@ class Kernels:
     sideways_text = "left and right move in a map of ranks: here each kernel has a row"
     title = heading = "Kernels, % of step"
 
-    def __init__(self, run: RecordedRun) -> None:
+    def __init__(self, run: RecordedRun, next_panel: Callable[[], Any]) -> None:
+        """Makes the panel. next_panel: returns the one that `i` leads to."""
         self._run = run
+        self.next = next_panel
         self._names: dict[int, list[str]] = {}
 
     @property
@@ -97,16 +99,6 @@ class Kernels:
                 rows.append(KernelRow(family, None, False))
             rows += [KernelRow(family, kernel, len(family.kernels) > 1) for kernel in family.kernels]
         return rows
-
-    def next(self) -> SidePanel:
-        """Returns who waits for whom; a replay of it where nobody can."""
-        # Imported here: the panels next to the bars choose this one.
-        from tui.summary.side_panels import Waits
-
-        waits = Waits(self._run)
-        waits.shows_replay = False
-        waits.shows_replay = waits.is_empty
-        return waits
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval:
         """Returns the longest call of a kernel, of a family that of the kernel which takes most."""

@@ -88,11 +88,17 @@ def choose_side_panel(run: Run) -> SidePanel:
 
 
 def _kernels(run: RecordedRun) -> SidePanel:
-    """Returns the kernels of a profile."""
+    """Returns the kernels of a profile. Behind them is who waits for whom, or a replay where nobody can."""
     # Imported here: no other run has any.
     from tui.summary.kernels import Kernels
 
-    return Kernels(run)
+    def next_panel() -> Waits:
+        waits = Waits(run)
+        waits.shows_replay = False
+        waits.shows_replay = waits.is_empty
+        return waits
+
+    return Kernels(run, next_panel)
 
 
 class RankMap:

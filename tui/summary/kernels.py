@@ -66,7 +66,6 @@ class Kernels:
     """The kernels of a run, as the panel next to the bars of the ranks."""
 
     moves = "jk"
-    next_label = "waits, replay"
     sideways_text = "left and right move in a map of ranks: here each kernel has a row"
     title = heading = "Kernels, % of step"
 
@@ -74,6 +73,7 @@ class Kernels:
         """Makes the panel. next_panel: returns the one that `i` leads to."""
         self._run = run
         self.next = next_panel
+        self.next_label = "waits, replay" if len(run.tracks) > 1 else "replay"
         self._names: dict[int, list[str]] = {}
 
     @property

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 from simcore.diagnostics import printable_within
 
@@ -32,6 +34,8 @@ _ENGINE = "autograd::engine::evaluate_function: "
 # Calls of the host, which are no kernels: functions of Python as a profiler writes them, with their file and
 # line or the address of their object, and the annotation around the loading of a batch.
 _PYTHON = r"[^()<>]+\.py\(\d+\): "
+# A word of a whole name, with its namespaces; only so many of a name are compared.
+_WORD, _MOST_WORDS = r"[\w.~]+(?:::[\w.~]+)*", 400
 _BUILT_IN = r"(?s)(<built-in .*?)(?: at 0x[0-9a-fA-F]+)?>"
 _LOADER, _ITERATES = "enumerate(DataLoader)", "enumerate("
 
@@ -96,6 +100,48 @@ def short_name(name: str, most: int) -> str:
         return safe
     end = max(most - 3, 0) // 2
     return f"{safe[: most - 3 - end]}...{safe[len(safe) - end :]}"
+
+
+def distinct_names(names: Iterable[str]) -> dict[str, str]:
+    """Returns `display_name` of each name; names that are displayed alike are followed by the words in which
+    they differ: `bn_fw_kernel 128` and `bn_fw_kernel 32` of two instances of a template.
+    """
+    text_by_name = {name: display_name(name) for name in dict.fromkeys(names)}
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in text_by_name.items():
+        names_by_text.setdefault(text, []).append(name)
+    for text, equal_names in names_by_text.items():
+        if len(equal_names) > 1:
+            words = _differing_words(equal_names)
+            text_by_name |= {
+                name: f"{text} {own}".rstrip() for name, own in zip(equal_names, words, strict=True)
+            }
+    return text_by_name
+
+
+def _differing_words(names: Sequence[str]) -> list[str]:
+    """Returns of each name the word that tells it from the others; where no single one does, the first ones
+    that do together.
+    """
+    words = [[word.rpartition("::")[2] for word in re.findall(_WORD, name)[:_MOST_WORDS]] for name in names]
+    differing = [column for column in zip_longest(*words, fillvalue="") if len(set(column)) > 1]
+    telling = next((column for column in differing if len(set(column)) == len(names)), None)
+    if telling is not None:
+        return list(telling)
+    together = [""] * len(names)
+    for column in differing:
+        further = [f"{before} {word}".strip() for before, word in zip(together, column, strict=True)]
+        if len(set(further)) > len(set(together)):
+            together = further
+    return together
+
+
+def without_library(texts: Mapping[str, str]) -> dict[str, str]:
+    """Returns displayed names without NCCL's prefix, which all of its kernels have: `SendRecv_RING` of
+    `ncclDevKernel_SendRecv_RING`. Names that would become equal keep it.
+    """
+    short_texts = {name: re.sub(_NCCL_PREFIX, "", text) for name, text in texts.items()}
+    return short_texts if len(set(short_texts.values())) == len(set(texts.values())) else dict(texts)
 
 
 def _without_result(name: str) -> str:

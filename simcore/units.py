@@ -122,6 +122,15 @@ def short_number(value: float) -> str:
     return text if len(text) <= _TYPED else format_number(float(f"{value:.6g}"))
 
 
+def without_noise(product: float) -> float:
+    """Returns a product of typed factors as one would type it: the last binary digits are left out.
+
+    >>> without_noise(0.9 * 0.9 * 0.9)
+    0.729
+    """
+    return float(f"{product:.15g}")
+
+
 # The blank between a figure and its unit, or between the groups of three digits of a number.
 _AFTER_FIGURE = re.compile(r"(?<=\d) (?=(?:[mun]?s|[kMGT]?B|%|\d{3})(?!\w))")
 

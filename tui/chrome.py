@@ -71,7 +71,7 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
             break
     name, fact_line = _name_and_facts(name, facts, room, facts, least)
     row = [(" ", ""), (name, "bright"), *fact_line]
-    return [spread(row, [*step, *note], width), fitted(_tabs(screen, False), width)]
+    return [spread(row, [*step, *note], width), fitted(_narrow_tabs(screen, width), width)]
 
 
 def _degrees(first: list[str]) -> list[str]:
@@ -135,14 +135,27 @@ def _tabs(screen: str, whole: bool, gap: str = " ") -> Line:
     return tabs
 
 
+def _narrow_tabs(screen: str, width: int) -> Line:
+    """Returns the screens in a row of their own: where not all titles fit, only that of the open one has
+    one.
+    """
+    forms = [_tabs(screen, False), _tabs(screen, False, "")]
+    keys: Line = [(" ", "")]
+    for name, entry in SCREENS.items():
+        keys.append((f"[{entry.key} {entry.short}]", "accent") if name == screen else (f" {entry.key} ", ""))
+    return next((tabs for tabs in forms if width_of(tabs) <= width), keys)
+
+
 def tab_at(session: Session, screen: str, column: int, width: int) -> str | None:
     """Returns the screen whose tab is at a column of the second row."""
     text = text_of(heading(session, screen, width)[1:])
     for name in SCREENS:
         entry = SCREENS[name]
-        for title in (entry.title, entry.short):
-            begin = text.find(f"{entry.key} {title}")
-            if 0 <= begin - 1 <= column <= begin + len(entry.key) + 1 + len(title):
+        for words in (f"{entry.key} {entry.title}", f"{entry.key} {entry.short}", f" {entry.key} "):
+            begin = text.find(words)
+            # The cell of a bracket on both sides of a title.
+            margin = int(not words.startswith(" "))
+            if 0 <= begin - margin <= column < begin + len(words) + margin:
                 return name
     return None
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from simcore.diagnostics import printable_within
-from simcore.kernel_names import display_name
+from simcore.kernel_names import display_name, distinct_names
 from simcore.records import Struct
 from simcore.units import keep_units_unbroken
 
@@ -29,6 +30,8 @@ class Glyphs(Struct, frozen=True):
     tee: str
     cursor: str
     heat: str
+    bar: str
+    """A blank, parts of a cell, a full cell."""
     view_left: str
     view: str
     view_right: str
@@ -41,7 +44,7 @@ BLOCKS = Glyphs(
         "bubble": "▁", "idle": " ", "kernel": "▅", "copy": "▍",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
-    view_left="╺", view="━", view_right="╸",
+    bar=" ▏▎▍▌▋▊▉█", view_left="╺", view="━", view_right="╸",
     corners="╭╮╰╯",
 )  # fmt: skip
 ASCII = Glyphs(
@@ -50,7 +53,7 @@ ASCII = Glyphs(
         "bubble": ".", "idle": " ", "kernel": "k", "copy": "c",
     },
     busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
-    view_left="[", view="=", view_right="]",
+    bar=" =", view_left="[", view="=", view_right="]",
     corners="++++",
 )  # fmt: skip
 
@@ -91,45 +94,184 @@ def middle_cut(text: str, limit: int) -> str:
     return f"{safe[: max(limit - 3 - end, 0)]}...{safe[len(safe) - end :]}"[:limit]
 
 
+# A word with more letters is a name.
+_LONG_WORD = 16
 # Fewer letters of a name say nothing.
 _LEAST_HEAD = 3
+# A word of a name.
+_WORD = re.compile(r"[^._:/\s()<>,\[\]-]+")
+_DOTS = "..."
+# (begin, end) of a part of a text.
+_Span = tuple[int, int]
+# Returns a part of each of several texts, by name.
+_FindSpans = Callable[[Mapping[str, str]], Mapping[str, _Span]]
 
 
 def cut_distinct(names: Iterable[str], limit: int) -> dict[str, str]:
-    """Returns names of operations as `name_cut` does; those that would become equal begin where
-    they differ.
+    """Returns names of operations as they are shown, in at most `limit` cells: see `cut_apart`."""
+    return cut_apart(distinct_names(names), limit)
+
+
+def cut_apart(text_by_name: Mapping[str, str], limit: int) -> dict[str, str]:
+    """Returns the texts of different names in at most `limit` cells, no two of them equal.
+
+    A text that is too long keeps the last word in which it differs from another one, and where it would still
+    equal one of them also the last word in which it differs from that. What has no room for this is numbered.
     """
-    text_by_name = {name: name_cut(name, limit) for name in dict.fromkeys(names)}
+    safe_by_name = {name: cells(text, 4 * max(limit, 200)) for name, text in text_by_name.items()}
+    cut_by_name = {name: text for name, text in safe_by_name.items() if len(text) <= limit}
+    long_by_name = {name: text for name, text in safe_by_name.items() if len(text) > limit}
+    if len(safe_by_name) <= 1:
+        return {name: middle_cut(text, limit) for name, text in safe_by_name.items()}
+    spans_by_name: dict[str, list[_Span]] = {name: [] for name in long_by_name}
+
+    def cut_names(equal_by_name: Mapping[str, str], find_spans: _FindSpans) -> None:
+        for name, span in find_spans(equal_by_name).items():
+            if name in long_by_name:
+                known_spans = spans_by_name[name]
+                options = [[*known_spans, span]]
+                if find_spans is _last_differing_words or not known_spans:
+                    # The word that tells it apart comes before the end of the name.
+                    options.append([span])
+                for spans in options:
+                    text = _cut_around(safe_by_name[name], spans, limit)
+                    if text:
+                        spans_by_name[name], cut_by_name[name] = spans, text
+                        break
+                else:
+                    cut_by_name.setdefault(name, _cut_from(safe_by_name[name], span[0], limit))
+
+    cut_names(safe_by_name, _last_differing_words)
+    # Several words may be needed to tell a name from all others.
+    for find_spans in (*[_last_differing_words] * 3, _first_differences):
+        for names in _equal_names(cut_by_name):
+            cut_names({name: safe_by_name[name] for name in names}, find_spans)
+    unique_by_name = _make_unique(cut_by_name, limit)
+    return {name: unique_by_name[name] for name in safe_by_name}
+
+
+def common_words(texts: Sequence[str]) -> str:
+    """Returns the words that several texts begin with, up to where the next one begins; "" where nothing of
+    one would be left.
+    """
+    prefix = texts[0][: _equal_items(texts)] if len(texts) > 1 else ""
+    end = next((at for at in range(len(prefix), 0, -1) if not _WORD.fullmatch(prefix[at - 1])), 0)
+    return "" if any(len(text) == end for text in texts) else prefix[:end]
+
+
+def _equal_items(sequences: Sequence[str] | Sequence[list[str]]) -> int:
+    """Returns how many items all sequences begin with."""
+    # The least and the greatest differ first where any two do.
+    least, most = min(sequences), max(sequences)
+    pairs = enumerate(zip(least, most, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(least), len(most)))
+
+
+def _equal_names(text_by_name: Mapping[str, str]) -> list[list[str]]:
+    """Returns the names whose texts are equal, together."""
     names_by_text: dict[str, list[str]] = {}
     for name, text in text_by_name.items():
         names_by_text.setdefault(text, []).append(name)
-    for equal_names in names_by_text.values():
-        if len(equal_names) > 1:
-            text_by_name |= _cut_from_difference(equal_names, limit)
-    return text_by_name
+    return [names for names in names_by_text.values() if len(names) > 1]
 
 
-def _cut_from_difference(names: list[str], limit: int) -> dict[str, str]:
-    """Returns several names in at most `limit` cells: as much of their beginnings as there is room for, then
-    from their first difference on, back to where its word begins.
+def _cut_from(text: str, start: int, limit: int) -> str:
+    """Returns as much of a text from a start on as there is room for."""
+    return end_cut(f"{_DOTS if start else ''}{text[start:]}", limit)
+
+
+def _cut_around(text: str, spans: Iterable[_Span], limit: int) -> str:
+    """Returns a text in `limit` cells with some parts of it whole: what follows the last, then the beginning
+    have the cells that are left. "" where there is no room for the parts.
     """
-    texts = {name: cells(display_name(name), 4 * max(limit, 200)) for name in names}
-    # The least and the greatest differ first where any two do.
-    first, last = min(texts.values()), max(texts.values())
-    pairs = enumerate(zip(first, last, strict=False))
-    start = next((at for at, (letter, other) in pairs if letter != other), min(len(first), len(last)))
-    word = max((first.rfind(separator, 0, start) for separator in "._:/ "), default=-1) + 1
-    start = word if start - word <= limit // 4 else start
-    rest = max(len(text) - start for text in texts.values())
-    head = min(limit - 3 - rest, start)
-    head = head if head >= _LEAST_HEAD else 0
-    cut_texts = {name: f"{text[:head]}...{text[start:]}" for name, text in texts.items()}
-    return {name: end_cut(text, limit) for name, text in cut_texts.items()}
+    parts: list[list[int]] = []
+    for start, end in sorted(spans):
+        # Dots are no shorter than what they would replace.
+        if parts and start - parts[-1][1] <= len(_DOTS):
+            parts[-1][1] = max(end, parts[-1][1])
+        else:
+            parts.append([start, end])
+    size = sum(end - start + len(_DOTS) for start, end in parts) + len(_DOTS)
+    first, last = parts[0], parts[-1]
+    if first[0] <= len(_DOTS):
+        size, first[0] = size + first[0] - len(_DOTS), 0
+    if len(text) - last[1] <= len(_DOTS):
+        size, last[1] = size + len(text) - last[1] - len(_DOTS), len(text)
+    spare = limit - size
+    if spare < 0:
+        return ""
+    # What is between the parts comes back first: fewer parts read better.
+    for at in range(len(parts) - 1, 0, -1):
+        missing = parts[at][0] - parts[at - 1][1] - len(_DOTS)
+        if missing <= spare:
+            spare -= missing
+            parts[at - 1][1] = parts.pop(at)[1]
+    last = parts[-1]
+    if last[1] < len(text):
+        whole = len(text) - last[1] - len(_DOTS)
+        more = min(whole, spare)
+        last[1] = len(text) if more == whole else last[1] + more
+        spare -= more
+    head = ""
+    if first[0] and spare + len(_DOTS) >= first[0]:
+        first[0] = 0
+    elif first[0]:
+        head = f"{text[:spare] if spare >= _LEAST_HEAD else ''}{_DOTS}"
+    tail = _DOTS if last[1] < len(text) else ""
+    return f"{head}{_DOTS.join(text[start:end] for start, end in parts)}{tail}"
+
+
+def _last_differing_words(text_by_name: Mapping[str, str]) -> dict[str, _Span]:
+    """Returns where the last word is in which each text differs from some other one."""
+    words_by_name = {name: list(_WORD.finditer(text)) for name, text in text_by_name.items()}
+    backwards = [[word[0] for word in reversed(words)] for words in words_by_name.values()]
+    equal = _equal_items(backwards)
+    return {
+        name: words[max(len(words) - 1 - equal, 0)].span() if words else (0, 0)
+        for name, words in words_by_name.items()
+    }
+
+
+def _first_differences(text_by_name: Mapping[str, str]) -> dict[str, _Span]:
+    """Returns where each text first differs from some other one: its letter there."""
+    start = _equal_items(list(text_by_name.values()))
+    return {name: (min(start, len(text)), min(start + 1, len(text))) for name, text in text_by_name.items()}
+
+
+def _make_unique(text_by_name: Mapping[str, str], limit: int) -> dict[str, str]:
+    """Returns texts of which equal ones but the first end in a number."""
+    texts = set(text_by_name.values())
+    unique_by_name = dict(text_by_name)
+    for names in _equal_names(text_by_name):
+        ending = 1
+        for name in names[1:]:
+            text = unique_by_name[name]
+            while text in texts:
+                ending += 1
+                text = f"{unique_by_name[name][: max(limit - len(str(ending)) - 1, 0)]}#{ending}"
+            texts.add(text)
+            unique_by_name[name] = text
+    return unique_by_name
 
 
 def end_cut(text: str, limit: int) -> str:
     """Returns text of one cell each as at most `limit` characters, truncated with dots at its end."""
     return text if len(text) <= limit else f"{text[: max(limit - 3, 0)]}..."[: max(limit, 0)]
+
+
+def title_cut(title: str, limit: int) -> str:
+    """Returns a title in at most `limit` cells: without its last clauses where there is no room for all, and
+    never with half a word, except of a long name.
+    """
+    if len(title) <= limit:
+        return title
+    least = limit // 2
+    clause = max((end.start() for end in re.finditer("[,;] ", title[: limit + 1])), default=0)
+    if clause >= max(least, 1):
+        return title[:clause]
+    word = title.rfind(" ", 0, max(limit - len(_DOTS), 0) + 1)
+    is_name = len(title[word + 1 :].partition(" ")[0]) > _LONG_WORD
+    return f"{title[:word]}{_DOTS}" if word >= max(least, 1) and not is_name else end_cut(title, limit)
 
 
 def _is_one_cell(char: str) -> bool:
@@ -209,12 +351,20 @@ def shorter_sentences(text: str, least: int) -> Iterator[str]:
             yield f"{front}."
 
 
+def share_bar(part: float, whole: float, width: int, glyphs: Glyphs) -> str:
+    """Returns a bar of at most `width` cells, all of them for the whole; any part above 0 is seen."""
+    parts_of_cell = len(glyphs.bar) - 1
+    filled = round(parts_of_cell * width * part / whole) if whole else 0
+    full_cells, rest = divmod(max(filled, int(part > 0 and width > 0)), parts_of_cell)
+    return glyphs.bar[-1] * full_cells + glyphs.bar[rest].strip()
+
+
 def rule(title: str, width: int, glyphs: Glyphs) -> Line:
     """Returns a horizontal line with a title near its left end."""
     return fitted(
         [
             (glyphs.horizontal * 2, "dim"),
-            (f" {end_cut(title, width - 4)} " if title else "", ""),
+            (f" {title_cut(title, width - 4)} " if title else "", ""),
             (glyphs.horizontal * width, "dim"),
         ],
         width,

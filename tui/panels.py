@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from simcore.units import duration
 from tui.change_words import LESS_TIME, describe_memory
-from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened
+from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened, title_cut
 from tui.session import Run
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def box(
     left_top, right_top, left_bottom, right_bottom = list(glyphs.corners)
     line = glyphs.horizontal
     mark = "> " if focused else ""
-    title = f"{line} {mark}{end_cut(title, width - 5 - len(mark))} "[: max(width - 2, 0)]
+    title = f"{line} {mark}{title_cut(title, width - 5 - len(mark))} "[: max(width - 2, 0)]
     aside = f" {aside} {line}" if aside and len(title) + len(aside) + 5 <= width else ""
     middle = line * max(width - 2 - len(title) - len(aside), 0)
     top: Line = [

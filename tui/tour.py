@@ -110,6 +110,9 @@ class Tour:
             room = width - width_of(left) - width_of(end) - width_of(always)
             if room > whole:
                 break
+        if room < 0:
+            # The step without its number.
+            left = left[1:]
         keys: Line = []
         for hint, what in hints:
             room -= len(hint) + len(what) + 3

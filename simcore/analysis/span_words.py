@@ -43,7 +43,7 @@ from simcore.sources.simulated import (
 from simcore.trace.findings import Dependency
 from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSummary, format_clock, microbatch_words, slack_words
 from simcore.trace.lanes import PHASE_WORDS, Lanes, SpanWords
-from simcore.units import byte_size, duration, format_number, plural
+from simcore.units import byte_size, duration, format_number, plural, short_number
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
@@ -169,7 +169,7 @@ def _factors_text(
 ) -> str:
     """Returns the factors that are not 1, and the difference of `ns` to the price times these, in words."""
     changed_factors = [(factor, what) for factor, what in factors if factor != 1]
-    words = "".join(f", times {format_number(factor)} ({what})" for factor, what in changed_factors)
+    words = "".join(f", times {short_number(factor)} ({what})" for factor, what in changed_factors)
     if changed_factors:
         words += f" = {duration(expected)}"
     if ns == expected:

@@ -7,7 +7,7 @@ from typing import Literal
 from simcore.diagnostics import UsageError
 from simcore.names import ALGORITHM_NAMES, Optimization
 from simcore.records import Struct, replace
-from simcore.units import format_number, short_number
+from simcore.units import format_number, short_number, without_noise
 
 Kind = Literal["ring", "fully-connected", "switch"]
 KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
@@ -75,7 +75,7 @@ class Dimension(Struct, frozen=True):
         makes a bandwidth of `no_time_gbps`.
         """
         if attribute == "latency":
-            return replace(self, latency_ns=self.latency_ns * factor)
+            return replace(self, latency_ns=without_noise(self.latency_ns * factor))
         return replace(self, bandwidth=self.bandwidth / factor if factor else no_time_gbps)
 
     def file_unit_flag(self) -> str:

@@ -101,6 +101,12 @@ class MeasuredRun(Struct, frozen=True, dict=True):
         """Whether its ranks are what a profiler recorded of devices, with streams."""
         return self.recorded is not None
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether a profiler recorded kernels of devices, with their times."""
+        hosts_alone = any(diagnostic.code == "no-device" for diagnostic in self.diagnostics)
+        return self.of_devices and self.timed and not hosts_alone
+
     @cached_property
     def length(self) -> int:
         """The end of the axis: when the last operation of any rank ended."""

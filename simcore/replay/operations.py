@@ -149,6 +149,10 @@ class Operations:
             for index, (key, rank, figures) in enumerate(keyed)
         ]
 
+    def own_ns(self, operation: LayerUse) -> dict[int, int]:
+        """Returns rank -> the time of an operation in the accounts there, without waiting, ns."""
+        return self._own_ns[operation.key]
+
     def with_path(self, operations: Sequence[LayerUse]) -> list[LayerUse]:
         """Returns the operations with their figures on the critical path."""
         return [

@@ -15,7 +15,7 @@ from simcore.names import GROUP_KINDS
 from simcore.parameters import Input, Parameters, RunInput, flag_of
 from simcore.program.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
 from simcore.records import Struct, field
-from simcore.units import format_number
+from simcore.units import format_number, without_noise
 
 _Any = TypeVar("_Any")
 
@@ -45,10 +45,10 @@ class Scales(Struct, frozen=True):
     def times(self, other: Scales) -> Scales:
         """Returns the product of both."""
         return Scales(
-            self.compute * other.compute,
-            self.comm * other.comm,
-            self.gaps * other.gaps,
-            self.host * other.host,
+            without_noise(self.compute * other.compute),
+            without_noise(self.comm * other.comm),
+            without_noise(self.gaps * other.gaps),
+            without_noise(self.host * other.host),
             _product(self.ops, other.ops),
             _product(self.kinds, other.kinds),
             _product(self.ranks, other.ranks),
@@ -86,7 +86,7 @@ def rounded(factor: float) -> float:
 
 
 def _product(first: Mapping[_Any, float], other: Mapping[_Any, float]) -> dict[_Any, float]:
-    return {key: first.get(key, 1.0) * other.get(key, 1.0) for key in (*first, *other)}
+    return {key: without_noise(first.get(key, 1.0) * other.get(key, 1.0)) for key in (*first, *other)}
 
 
 _MOST_LISTED = 12

@@ -264,13 +264,27 @@ def format_clock(time_ns: int) -> str:
     return f"{'-' * (time_ns < 0)}{seconds}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
 
 
+def format_position(time_ns: int, column_ns: int) -> str:
+    """Returns a time of the step with the digits that a column of the screen can tell apart: `6.2 s` where it
+    stands for 153 ms, `6.204 6 s` for 300 us.
+    """
+    decimals = next(digits for digits in range(10) if 10 ** (9 - digits) <= max(column_ns, 1))
+    digit_ns = 10 ** (9 - decimals)
+    whole = format_clock((time_ns + digit_ns // 2) // digit_ns * digit_ns).removesuffix(" s")
+    # A point and a blank between the groups of three.
+    point = whole.index(".")
+    return f"{whole[: point + decimals + max(decimals - 1, 0) // 3 + 1].rstrip('.')} s"
+
+
 class TimeAxis(NamedTuple):
     """How places on the axis are written."""
 
     units: tuple[tuple[int, str], ...]
     """(size, name) of the units of the ruler's labels, the largest first."""
     clock: Callable[[int], str]
-    """Returns a position in words."""
+    """Returns a position in words, to the nanosecond."""
+    position: Callable[[int, int], str]
+    """Returns a position as a screen shows it on which a column stands for so many ns."""
     length: Callable[[int], str]
     """Returns the length of a stretch in words."""
     title: tuple[str, str]
@@ -278,7 +292,7 @@ class TimeAxis(NamedTuple):
 
 
 TIME = TimeAxis(
-    ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")), format_clock, duration,
+    ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")), format_clock, format_position, duration,
     ("  all ranks, computing", " all ranks"),
 )  # fmt: skip
 
@@ -288,6 +302,7 @@ def order_axis(slot: int) -> TimeAxis:
     return TimeAxis(
         ((slot, "op"),),
         lambda time: f"place {time // slot}",
+        lambda time, _: f"place {time // slot}",
         lambda length: f"{length / slot:g} places",
         ("  order, without times", " order"),
     )

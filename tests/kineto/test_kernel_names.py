@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.kernel_names import display_name, short_name
+from simcore.kernel_names import display_name, distinct_names, short_name, without_library
 
 _NATIVE = "void at::native::"
 _CODE = "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}"
@@ -69,6 +69,22 @@ def test_a_collective_that_is_too_long_loses_the_prefix_of_its_library_first() -
     assert short_name("ncclDevKernel_AllGather_RING_LL", 26) == "AllGather_RING_LL"
     # What is no collective of a library keeps how it begins.
     assert short_name("ncclKernelless_function_of_mine", 26).startswith("ncclKernelle")
+
+
+def test_names_displayed_alike_are_followed_by_the_words_in_which_they_differ() -> None:
+    sizes = [f"void bn_kernel<float, {size}, {same}>(x)" for size, same in ((128, 1), (32, 1), (128, 2))]
+    assert list(distinct_names([*sizes, "gemm"]).values()) == [
+        "bn_kernel 128 1", "bn_kernel 32 1", "bn_kernel 128 2", "gemm",
+    ]  # fmt: skip
+    kinds = [f"void at::native::reduce_kernel<at::MeanOps<{kind}>>(x)" for kind in ("float", "c10::Half")]
+    assert list(distinct_names(kinds).values()) == ["MeanOps (reduce) float", "MeanOps (reduce) Half"]
+
+
+def test_the_prefix_of_a_library_is_cut_for_all_or_for_none() -> None:
+    texts = {"a": "ncclDevKernel_SendRecv", "b": "ncclKernel_AllReduce_RING", "c": "gemm"}
+    assert without_library(texts) == {"a": "SendRecv", "b": "AllReduce_RING", "c": "gemm"}
+    texts["d"] = "ncclKernel_SendRecv"
+    assert without_library(texts) == texts
 
 
 def test_a_hostile_name_is_cut_and_made_safe() -> None:

@@ -12,7 +12,7 @@ from simcore.measured import MeasuredRun, open_directory, read_run
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.replay.differences import differences
-from simcore.replay.parameters import Scales
+from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.stragglers import OperationCompute, SlowRank, find_balance_gain
 from simcore.replay.what_if import AS_FAST
 from simcore.runs.measured import RecordedRun, run_recording
@@ -245,6 +245,13 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
 def test_the_replay_is_what_the_path_says(scales: Scales, step_ms: int) -> None:
     results = RecordedRun(run_of(SLOW_STAGE, 2, pp=2), scales)
     assert results.step_time_ns == step_ms * MS
+
+
+def test_factors_tried_one_after_another_are_typed_without_binary_digits() -> None:
+    tried = Scales(compute=0.9, comm=0.7, ops={"forward_step": 0.9}, ranks={1: 1.1})
+    parameters = parameters_of(tried.times(tried).times(tried))
+    assert (parameters.compute_scale, parameters.comm_scale) == (0.729, 0.343)
+    assert (parameters.layer_scale, parameters.slow_rank) == (("forward_step=0.729",), ("1=1.331",))
 
 
 def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> None:

@@ -30,11 +30,11 @@ def test_a_box_has_its_corners_and_its_width(
     [
         (60, "╭─ > Replayed - measured, rank ends ───────────── o waits ─╮"),
         (37, "╭─ > Replayed - measured, rank ends ╮"),
-        (36, "╭─ > Replayed - measured, rank ... ╮"),
+        (36, "╭─ > Replayed - measured  o waits ─╮"),
         (14, "╭─ > Repl... ╮"),
         (8, "╭─ > . ╮"),
     ],
 )
-def test_a_title_that_is_too_long_is_cut_with_dots(width: int, top: str) -> None:
+def test_a_title_that_is_too_long_loses_its_last_clause_or_is_cut_with_dots(width: int, top: str) -> None:
     lines = box("Replayed - measured, rank ends", "o waits", [], width, 3, BLOCKS, focused=True)
     assert line_text(lines[0]) == top

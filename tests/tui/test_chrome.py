@@ -20,7 +20,7 @@ from simcore.workload import open_workload
 from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
 from tests.workload.test_op_table import read
-from tui.chrome import difference, footer, heading
+from tui.chrome import difference, footer, heading, tab_at
 from tui.frame import ASCII, text_of, width_of
 from tui.screens import SCREENS
 from tui.session import Session
@@ -223,6 +223,24 @@ def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
     assert f"step {session.step}" in first + second
     if error or running:
         assert ("change not run" if error else "simulating") in first + second
+
+
+@pytest.mark.parametrize("width", [36, 40, 60, 70])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_on_a_small_terminal_every_screen_has_its_key_and_the_open_one_its_title(
+    screen: str, width: int
+) -> None:
+    session = session_of(seed())
+    row = line_text(heading(session, screen, width)[1])
+    entry = SCREENS[screen]
+    assert f"[{entry.key} {entry.short}]" in row
+    words = row.replace("[", " ").replace("]", " ").split()
+    assert set(words) <= {one.key for one in SCREENS.values()} | {one.short for one in SCREENS.values()}
+    assert {one.key for one in SCREENS.values()} <= set(words)
+    # A click on a key or a title opens its screen.
+    for name, one in SCREENS.items():
+        column = row.index(f"[{one.key} ") + 1 if name == screen else row.index(f" {one.key} ") + 1
+        assert tab_at(session, screen, column, width) == name
 
 
 def test_while_a_run_is_simulated_the_step_time_keeps_its_place() -> None:

@@ -160,11 +160,30 @@ def test_where_a_length_comes_from_is_not_cut_on_120_columns() -> None:
 @pytest.mark.parametrize(("width", "height"), [(120, 33), (80, 21), (80, 14)])
 def test_the_line_is_on_the_screen_with_the_time_of_the_cursor(width: int, height: int) -> None:
     text = text_of(TimelineFrame(BLOCKS, colour=True).draw(TimelineModel(seed()), width, height))
-    assert "At the cursor, 7.387 " in text
+    # A column stands for 150 ms or more: what is below a tenth of a second is in the details.
+    assert "At the cursor, 7.4 s " in text
     # On 80 columns passes are narrower than two.
     assert ("s ── many spans under 2 columns wide: zoom in ─" in text) == (width == 80)
     assert re.search("input grad   attention_row, micro-batch 0   (equal )?rank", text)
     assert "7.385 826 183 s .. 7.388 691 043 s   2.865 ms" in text
+
+
+@pytest.mark.parametrize("factor", [1, 3, 10, 100, 1000, 10**6])
+def test_places_have_the_digits_that_the_zoom_shows(factor: int) -> None:
+    model, frame = TimelineModel(seed()), TimelineFrame(BLOCKS, colour=True)
+    frame.draw(model, 120, 33)
+    model.zoom(1, factor)
+    text = text_of(frame.draw(model, 120, 33))
+    found = re.search(r"At the cursor, ([\d. ]+) s ", text)
+    assert found is not None
+    digits = len(found[1].replace(" ", "").partition(".")[2])
+    column_ns = model.window.span_ns / model.columns
+    # The last digit is no wider than a column, and one less would be.
+    assert 10 ** (9 - digits) <= max(column_ns, 1) < 10 ** (10 - digits)
+    assert abs(float(found[1].replace(" ", "")) * 1e9 - model.cursor_ns) <= column_ns / 2 + 1
+    # A group of three never ends with a blank.
+    assert re.fullmatch(r"\d+(\.\d{1,3}|\.\d{3} \d{1,3}|\.\d{3} \d{3} \d{1,3})?", found[1])
+    assert f" view {model.clock(model.window.first_ns)} .. {model.clock(model.window.last_ns)}, " in text
 
 
 def test_a_title_says_that_spans_are_narrow_as_long_as_they_are() -> None:

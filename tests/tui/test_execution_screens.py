@@ -23,8 +23,11 @@ from tests.tui.screen_reading import frames_after, press, run_over, screen_rows,
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import BLOCKS, text_of
+from tui.layers.trace_table import TraceTable
 from tui.notes.view import NOT_TAKEN
 from tui.session import Session
+from tui.summary.model import SummaryModel
+from tui.summary.side_panels import LateRanks
 from tui.why.frame import WhyModel, draw
 
 ASKED = {
@@ -131,6 +134,37 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
         assert len(app.session.history) == 2
         await press(pilot, "1", "exclamation_mark")
         assert "not taken" not in screen_text(app)
+
+
+def test_i_on_screen_1_orders_the_ranks_by_the_next_column(tmp_path: Path) -> None:
+    results = run(tmp_path, "links")
+    model = SummaryModel(results)
+    figures = {
+        "waiting": lambda one: one.wait_ns + one.bubble_ns,
+        "exposed": lambda one: one.all_exposed_ns,
+        "computing": lambda one: one.busy_ns,
+    }
+    for word, of in figures.items():
+        panel = model.side_panel
+        assert isinstance(panel, LateRanks)
+        assert panel.title == f"Ranks by {word}"
+        ranks = [rank for *_, rank in panel.rows]
+        accounts = {track.first_rank: results.accounts[track.track_id] for track in results.tracks}
+        assert ranks == sorted(ranks, key=lambda rank: (-of(accounts[rank]), rank))
+        assert sorted(ranks) == sorted(accounts)
+        model.next_side_panel()
+    assert model.side_panel.title == "Ranks by waiting"
+
+
+async def test_screen_3_of_several_ranks_does_not_say_that_there_is_one(
+    make_app: MakeApp, tmp_path: Path
+) -> None:
+    make_app()
+    app = WltuiApp(Session(run(tmp_path, "links")), first="layers")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "space")
+        assert screen_rows(app)[-1].strip() == TraceTable.cannot_split
+    assert "single" not in TraceTable.cannot_split
 
 
 def test_the_legs_say_how_many_segments_of_the_report_they_join(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ from tests.tui.test_measured_screens import PLAN, app_on, made
 from tests.tui.test_safe_text import NASTY, check_text
 from tui.frame import text_of
 from tui.layers.op_table import NONE_MATCHES, OpTable
-from tui.layers.view import NOTHING_APART, LayersView
+from tui.layers.table import Table
+from tui.layers.view import LayersView
 from tui.session import Session
 from tui.timeline.view import TimelineView
 
@@ -406,7 +407,7 @@ async def test_a_rank_alone_has_nothing_to_take_apart_and_says_so(make_app: Make
         assert "rank 0, most of" in screen_rows(app)[2]
         assert "Space" not in screen_rows(app)[-1]
         await press(pilot, "space")
-        assert screen_rows(app)[-1].strip() == NOTHING_APART
+        assert screen_rows(app)[-1].strip() == Table.cannot_split
 
 
 async def test_the_table_follows_a_replay_and_stays_as_it_was(make_app: MakeApp) -> None:

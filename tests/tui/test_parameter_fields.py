@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from simcore.cluster import ALGORITHM_NAMES
+from simcore.cluster.parsing import parse_dimension
 from simcore.diagnostics import UsageError
 from simcore.parameter_values.choices import choices
 from simcore.parameters import Parameters
@@ -85,6 +86,22 @@ def test_an_op_table_has_a_field_for_its_layers() -> None:
     plain = drafted(simulation, **asdict(Parameters()))
     assert field.text(plain) == "1"
     assert field.scrubbed(simulation, 1, True) == {"layers": 2}
+
+
+@pytest.mark.parametrize("label", ["compute scale", "comm scale", "jitter", "local mem bw"])
+def test_a_value_from_a_calculation_is_shown_in_six_figures(label: str) -> None:
+    field = field_named(label, simulation_of())
+    context = drafted(simulation_of(), **{field.flag.field: 0.9 * 0.9 * 0.9})  # type: ignore[attr-defined]
+    assert field.displayed_value(context) == "0.729"
+    # It is edited, and run, as it is.
+    assert float(field.text(context)) == 0.9 * 0.9 * 0.9
+
+
+def test_the_latency_of_a_dimension_made_cheaper_has_no_binary_digits() -> None:
+    dimension = parse_dimension("switch:8:450:500")
+    for _ in range(3):
+        dimension = dimension.cheaper("latency", 0.9, 1e9)
+    assert dimension.flag() == "switch:8:450:364.5"
 
 
 def test_values_that_are_not_given_are_those_of_the_run() -> None:

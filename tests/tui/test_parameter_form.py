@@ -15,6 +15,7 @@ from tests.tui.made_runs import four_stages, plain_run, run, seed, small, two_st
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.frame import text_of
+from tui.parameters.fields import fields_for
 from tui.parameters.view import AS_OPENED, ON_EVERY_SCREEN, ParametersView
 from tui.session import Run, Session
 
@@ -99,7 +100,7 @@ async def test_a_changed_value_is_run_and_every_screen_shows_it(make_app: MakeAp
             await press(pilot, key)
             assert "step 28.747 s  +13.973 s (+94.6 %)" in screen_rows(app)[1]
         await press(pilot, "2")
-        assert " 28.747 " in next(row for row in screen_rows(app) if row.startswith(" view "))
+        assert " 28.7 s, " in next(row for row in screen_rows(app) if row.startswith(" view "))
         await press(pilot, "3")
         assert " x compute scale 2" in screen_text(app)
 
@@ -120,6 +121,16 @@ async def test_old_and_new_step_time_and_the_difference_stand_in_the_form(
         assert "-6.987 s (-47.3 %)" in text
         assert ON_EVERY_SCREEN.partition(";")[0] in text
         assert "* compute scale < 0.5 > x was 1" in text
+
+
+async def test_a_low_screen_has_several_fields_and_the_step(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(60, 15)) as pilot:
+        await press(pilot, "5")
+        labels = {field.label for field in fields_for(seed().simulation)}
+        listed = [row for row in screen_rows(app) if row[3:23].strip() in labels]
+        assert len(listed) >= 4
+        assert any(row.startswith(" step 14.774 s") for row in screen_rows(app)[2:])
 
 
 async def test_a_timeline_that_was_never_looked_at_again_shows_the_new_run(make_app: MakeApp) -> None:

@@ -382,6 +382,20 @@ def test_what_ranks_compute_is_called_a_mean_where_they_differ() -> None:
     assert "average" not in said
 
 
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_first_word_and_the_first_figure_of_the_verdict_are_bold_and_nothing_else(width: int) -> None:
+    verdict = "Bubble-bound. Stage 0 waits 6.998 s (47.4 %) for its neighbour, of 14.774 s in all."
+    sentences = ["The file has 4 stages of 3.000 s.", verdict, "Free communication saves 5.7 %."]
+    lines = word_lines(sentences, width, 20)
+    assert [text.strip() for line in lines for text, role in line if role == "bright"] == [
+        "Bubble-bound.", "6.998 s",
+    ]  # fmt: skip
+    # Without a verdict the first sentence is one; a figure without a unit is no figure.
+    lines = word_lines(["Rank 7 is late: 4 of 5 calls by 3 ms.", "Others wait 2.000 s."], width, 20)
+    assert [text.strip() for line in lines for text, role in line if role == "bright"] == ["Rank", "3 ms"]
+    assert text_of(word_lines(["None."], width, 20)) == " None."
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 6])
 def test_a_sentence_that_is_too_long_gives_its_place_to_a_later_one(rows: int) -> None:
     sentences = ("Short.", " ".join(["long"] * 60) + ".", "Also short.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -128,6 +129,22 @@ async def test_every_cell_of_a_small_terminal_is_drawn(make_app: MakeApp) -> Non
 
 
 # -- order, filter, find -----------------------------------------------------------------
+
+
+async def test_a_low_screen_has_as_many_points_as_fit_and_the_rest_of_its_rows_say_what_the_point_is(
+    make_app: MakeApp,
+) -> None:
+    few = points()[:3]
+    for given in (points(), few):
+        app = app_of(make_app, given)
+        async with app.run_test(size=(60, 15)) as pilot:
+            await press(pilot, "7")
+            rows = screen_rows(app)
+            listed = [row for row in rows if re.match(r"[ >][* ] +\d\.\d+ s", row)]
+            # Tabs and title above, heading and rule, the keys below.
+            assert len(listed) == (9 if given is not few else len(view_of(app).table.lines))
+            assert ("── Point " in screen_text(app)) == (given is few)
+            assert not any("..." in row for row in rows[1:5])
 
 
 async def test_points_that_fit_come_fastest_first_and_u_shows_the_others(make_app: MakeApp) -> None:

@@ -225,7 +225,7 @@ def test_a_legend_of_a_small_screen_names_the_glyph_of_lanes_of_communication() 
 
 def test_the_view_line_says_what_is_on_the_screen() -> None:
     view = drawn(seed(), 120, 33)[-1]
-    assert re.match(r" view 0[ .0-9]* s \.\. 14\.774[ 0-9]* s, 153\.9 ms a column   1024 ranks in 16 ", view)
+    assert re.match(r" view 0\.0 s \.\. 14\.8 s, 153\.9 ms a column   1024 ranks in 16 ", view)
 
 
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])

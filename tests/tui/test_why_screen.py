@@ -9,6 +9,7 @@ from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, lonely, seed
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
+from tui.frame import BLOCKS
 from tui.panels import NO_TIME, WHAT_IF
 from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
@@ -249,7 +250,7 @@ def test_rows_that_the_sums_leave_free_have_other_sums_and_say_how_many_are_ther
     chosen, layers = model.sums(), model.sums("layer")
 
     def panel(rows: int) -> list[str]:
-        return ["".join(text for text, _ in line) for line in _sum_tables(model, 60, rows)]
+        return ["".join(text for text, _ in line) for line in _sum_tables(model, 60, rows, BLOCKS)]
 
     assert len(panel(len(chosen) + 1)) == len(chosen) + 1
     # A blank row, a heading and three layers.

@@ -32,6 +32,7 @@ class Table(Listing):
 
     each = False
     hint = ""
+    cannot_split = "a single rank has nothing to take apart"
     lines: Sequence[Any] = ()
 
     def __init__(self, layers: LayerOrder, columns: ShownColumns, step_ns: int) -> None:

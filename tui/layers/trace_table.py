@@ -19,6 +19,8 @@ _COLUMNS = ShownColumns("names", 4, "nodes", (30, 12, 48), sizes={"kind": 14})
 class TraceTable(Table):
     """The table of execution traces: see `Table`."""
 
+    cannot_split = "nodes are counted by name on all ranks together: 2 shows each rank's"
+
     def __init__(self, results: ExecutedRun) -> None:
         self._results, names = results, results.name_table
         layers = LayerOrder(

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from simcore.runs.simulated import SimulatedRun
 
 
-NOTHING_APART = "a single rank has nothing to take apart"
-
-
 def table_of(run: Run) -> Table:
     """Returns the rows of the file that was simulated, or the operations of a trace: equal ones together."""
     # A trace has no prices of a simulation.
@@ -112,7 +109,7 @@ class LayersView(TableView):
 
     def action_each_row(self) -> None:
         if not self.table.hint:
-            self._app.say(NOTHING_APART)
+            self._app.say(self.table.cannot_split)
             return
         here = self._current_mark()
         self._replace_table(self.table.apart(not self.table.each))

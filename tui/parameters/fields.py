@@ -256,6 +256,10 @@ class FlagField(ParameterField):
             return " ".join(value) or "none"
         return format_number(value) if isinstance(value, int | float) else str(value)
 
+    def displayed_value(self, context: FormContext) -> str:
+        value = getattr(context.setup.parameters, self.flag.field)
+        return short_number(value) if isinstance(value, float) else self.text(context)
+
     def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         flag = self.flag
         value = self._value(context)

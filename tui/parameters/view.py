@@ -166,6 +166,8 @@ _WIDE = 118
 _ADVICE_ROWS = 6
 _FORM_WIDTH = 68
 _EFFECT_ROWS, _MOST_EFFECT_ROWS = 7, 9
+# On a screen with fewer rows than the first: the step, and what it is of.
+_TALL, _FEW_EFFECT_ROWS = 17, 3
 _NOTHING = "An order of operations without times has nothing to scale."
 
 
@@ -281,6 +283,9 @@ class ParametersView(ScreenView):
             # The step, what it is, each change under its heading, and the account that changes most.
             needed = 2 + len(self._new_warnings()) + 1 + len(changes) + 2
             below = max(_EFFECT_ROWS, height // 3, min(needed, _MOST_EFFECT_ROWS) if changes else 0)
+            if height < _TALL:
+                # Fields come before what the other screens show, too.
+                below = _FEW_EFFECT_ROWS
             rows = max(height - below - 1, 3)
             form = self._form(width, rows, 0)
             # It says what the form has no room for.

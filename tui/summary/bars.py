@@ -287,6 +287,12 @@ class Bars:
         names = {name: meaning for name, (_, meaning) in _LEGEND.items() if name != "host" or has_host}
         if not self._totals.get("compute kernel"):
             del names["kernel"]
+        if self._run.recording is not None:
+            # What was not measured has neither a column nor a cell.
+            parts = _sum_by_part(self._totals)
+            names = {
+                name: meaning for name, meaning in names.items() if name not in _PARTS or parts.get(name)
+            }
         if has_host:
             names["opt"] = "opt."
         labels = {

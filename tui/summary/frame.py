@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from simcore.trace.figures import each_words
 from simcore.trace.run import Run
 from simcore.units import plural
@@ -15,6 +13,7 @@ from tui.summary.panels import (
     ALL,
     ALL_IN_SHORT,
     UNLIMITED,
+    VERDICT,
     assumption_title,
     change_lines,
     fullest_stage_text,
@@ -33,11 +32,12 @@ from tui.summary.worst import worst_lines
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
 # Cells of the bars with full names and their frame.
 _LEAST_LEFT = 66
+# Cells of the kernels of a profile with their frame, and the least of the bars next to them; the least rows
+# of kernels.
+_KERNELS, _NARROW_BARS, _LEAST_KERNELS = 84, 52, 7
 _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
 # The most findings; the rows for changes while they are computed; the most lines of a bar.
 _MAX_FINDINGS, _CHANGES, _HIGHEST = 7, 12, 4
-# The beginning of the sentence that says what a step is bound by.
-_VERDICT = re.compile(r"\S+-bound\. ")
 # Rows of the table next to the bars that are taken neither by other panels, nor by the words. On a small
 # screen: the rules over its parts, and the legend.
 _SIDE_ROWS, _LEAST_ROWS = 8, 3
@@ -172,6 +172,11 @@ class _Sizes:
         if width >= _SPELLED and model.results.shape.rank_map is not None:
             # Bars read as well with fewer cells: the names of findings do not.
             self.left = max(min(self.left, width - finding_cells - 12), min(self.left, _LEAST_LEFT))
+        recording = model.results.recording
+        has_kernels = recording is not None and recording.run.has_kernels
+        if has_kernels:
+            # Names of kernels are longer than anything of a rank.
+            self.left = min(self.left, max(width - _KERNELS, _NARROW_BARS))
         self.right = width - self.left
         self.worst = min(findings, _MAX_FINDINGS) + 2
         # One row more where there are many, for the memory that the fullest stage needs.
@@ -186,7 +191,8 @@ class _Sizes:
         side_rows, least = self.worst, self.worst
         if not is_folded:
             side_rows += min(model.side_panel.size[0], _SIDE_ROWS) + 6
-            least += min(model.side_panel.size[0], _LEAST_ROWS) + 4
+            least_rows = _LEAST_KERNELS if has_kernels else _LEAST_ROWS
+            least += min(model.side_panel.size[0], least_rows) + 4
         spare = height - self.top - self.bottom
         # The sentence that decides may be the second one: both come before bars that can be merged.
         first_lines = word_lines(model.words_to_fit[:2], width - self.figure - 2, UNLIMITED)
@@ -346,7 +352,7 @@ class _Headings:
         first = len(word_lines(words[:2], width, max(room, 1)))
         if (
             len(words) > 1
-            and _VERDICT.match(words[1])
+            and VERDICT.match(words[1])
             and first == len(word_lines(words[:1], width, UNLIMITED))
         ):
             # The first sentence is about the file: what the step is bound by comes before a second finding.

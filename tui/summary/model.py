@@ -11,7 +11,7 @@ from simcore.trace.run import count_spans, is_described
 from tui.panels import WHAT_IF, PanelCursor, with_most_a_microbatch
 from tui.session import Run
 from tui.summary.bars import Bars, make_bars
-from tui.summary.side_panels import SidePanel, choose_side_panel
+from tui.summary.side_panels import LateRanks, RankMap, SidePanel, choose_side_panel
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
@@ -68,13 +68,21 @@ class SummaryModel(PanelCursor):
     def __post_init__(self) -> None:
         self.is_long = is_long(self.results)
         self.side_panel = choose_side_panel(self.results)
+        recording = self.results.recording
+        if recording is not None and recording.run.has_kernels and len(self.results.tracks) == 1:
+            # One rank has one bar: a small screen shows its kernels, or what a replay changes.
+            self.panel = MAP
         self.bars = make_bars(self.results)
         self.notes = sort_by_weight(self.results.diagnostics)
         self.cursors[MAP] = self.side_panel.outlier or (0, 0)
 
     def begin(self) -> None:
         self.is_long = is_long(self.results)
-        self.side_panel.show(self.results)
+        # A replay shows what it changes, in place of the kernels or who waits.
+        if isinstance(self.side_panel, RankMap | LateRanks):
+            self.side_panel.show(self.results)
+        else:
+            self.side_panel = choose_side_panel(self.results)
         # Also where no screen has room for it now.
         self.set_cursor(MAP, *self.cursor(MAP))
         self.bars = make_bars(self.results, self.bars.room)
@@ -155,7 +163,7 @@ class SummaryModel(PanelCursor):
     def next_side_panel(self) -> None:
         """Shows the next table next to the bars; the cursor goes to the rank that differs most in it."""
         title = self.side_panel.title
-        self.side_panel.next()
+        self.side_panel = self.side_panel.next()
         stays_at = self.cursor(MAP) if self.side_panel.title == title else (0, 0)
         self.set_cursor(MAP, *self.side_panel.outlier or stays_at)
 

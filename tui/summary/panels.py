@@ -303,15 +303,45 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
 def all_sentence_lines(sentences: Sequence[str], width: int) -> list[Line]:
     """Returns all sentences in full, a blank row between them."""
     lines: list[Line] = []
+    verdict = _find_verdict(sentences)
     for sentence in sentences:
         lines += [[] for _ in range(bool(lines))]
-        lines += [[(" " + line.replace("\u00a0", " "), "")] for line in _wrap_sentence(sentence, width)]
+        lines += _sentence_lines(_wrap_sentence(sentence, width), sentence == verdict)
     return lines
+
+
+# The beginning of the sentence that says what a step is bound by, and its figures.
+VERDICT = re.compile(r"\S+-bound\. ")
+_FIGURE = re.compile(r"[+-]?\d[\d.,]*\u00a0(?:%|[mun]?s|[kMGT]?B)(?!\w)")
+
+
+def _find_verdict(sentences: Sequence[str]) -> str:
+    """Returns the sentence on what the step is bound by, else the first one; "" where there is none."""
+    return next((sentence for sentence in sentences if VERDICT.match(sentence)), next(iter(sentences), ""))
+
+
+def _sentence_lines(texts: Sequence[str], is_verdict: bool) -> list[Line]:
+    """Returns the lines of a sentence; the first word of the verdict and its first figure are bold."""
+    lines: list[Line] = [[(f" {text}", "")] for text in texts]
+    figure = next(((at, match) for at, text in enumerate(texts) if (match := _FIGURE.search(text))), None)
+    if is_verdict and figure is not None:
+        at, match = figure
+        text = texts[at]
+        lines[at] = [
+            (f" {text[: match.start()]}", ""),
+            (match[0], "bright"),
+            (text[match.end() :], ""),
+        ]
+    if is_verdict and texts:
+        word, blank, rest = lines[0][0][0][1:].partition(" ")
+        lines[0][:1] = [(f" {word}", "bright"), (f"{blank}{rest}", "")]
+    return [[(text.replace("\u00a0", " "), role) for text, role in line] for line in lines]
 
 
 def _fitting_sentences(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
     """Returns the lines of each sentence that has room."""
     sentence_lines: list[list[Line]] = []
+    verdict = _find_verdict(sentences)
     for sentence in sentences:
         wrapped = _wrap_sentence(sentence, width)
         if len(wrapped) > rows:
@@ -320,7 +350,7 @@ def _fitting_sentences(sentences: Sequence[str], width: int, rows: int) -> list[
             wrapped = next((lines for lines in shorter if len(lines) <= rows), wrapped)
         if len(wrapped) <= rows:
             rows -= len(wrapped)
-            sentence_lines.append([[(" " + line.replace("\u00a0", " "), "")] for line in wrapped])
+            sentence_lines.append(_sentence_lines(wrapped, sentence == verdict))
     return sentence_lines
 
 

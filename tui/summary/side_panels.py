@@ -61,10 +61,6 @@ class SidePanel(Protocol):
         """(rows, columns) that the cursor moves in."""
         ...
 
-    def show(self, run: Run) -> None:
-        """Shows another run of the same kind."""
-        ...
-
     @property
     def outlier(self) -> tuple[int, int] | None:
         """The row and column of the rank that differs most from its peers; None where no rank has peers that
@@ -72,8 +68,8 @@ class SidePanel(Protocol):
         """
         ...
 
-    def next(self) -> None:
-        """Does what `i` does."""
+    def next(self) -> SidePanel:
+        """Returns what `i` leads to: itself with other figures, or another panel."""
         ...
 
     def visible_count(self, rows: int) -> int:
@@ -92,12 +88,30 @@ class SidePanel(Protocol):
 
 
 def choose_side_panel(run: Run) -> SidePanel:
-    """Returns the map where the ranks have positions in a layout and are simulated in classes, else what each
-    of them waits for.
+    """Returns the map where the ranks have positions in a layout and are simulated in classes; the kernels of
+    a profile as it was measured; else what each of the ranks waits for.
     """
     if run.shape.rank_map is not None:
         return RankMap(run)
-    return LateRanks(run) if run.recording is None else Waits(run)
+    if run.recording is None:
+        return LateRanks(run)
+    if run.recording.run.has_kernels and not run.recording.is_replayed:
+        return _kernels(cast("RecordedRun", run.recording))
+    return Waits(run)
+
+
+def _kernels(run: RecordedRun) -> SidePanel:
+    """Returns the kernels of a profile. Behind them is who waits for whom, or a replay where nobody can."""
+    # Imported here: no other run has any.
+    from tui.summary.kernels import Kernels
+
+    def next_panel() -> Waits:
+        waits = Waits(run)
+        waits.shows_replay = False
+        waits.shows_replay = waits.is_empty
+        return waits
+
+    return Kernels(run, next_panel)
 
 
 class RankMap:
@@ -153,11 +167,12 @@ class RankMap:
     def outlier(self) -> tuple[int, int] | None:
         return self._shown_rows.outlier
 
-    def next(self) -> None:
+    def next(self) -> RankMap:
         """Shows another measure; those that are equal for all ranks are passed over."""
         names = list(self._measures) or [self.measure]
         self.measure = names[(names.index(self.measure) + 1) % len(names)]
         self._shown_rows = self._measures.get(self.measure, self._shown_rows)
+        return self
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval:
         row, column = at
@@ -342,7 +357,9 @@ class Waits(RankTable):
 
     @property
     def aside(self) -> str:
-        return "i who waits" if self.shows_replay else "i as replayed"
+        if not self.shows_replay:
+            return "i as replayed"
+        return "i kernels" if self._run.run.has_kernels else "i who waits"
 
     @property
     def heading(self) -> str:
@@ -366,9 +383,12 @@ class Waits(RankTable):
             self._differences = differences(self._run.base)
         return self._differences
 
-    def next(self) -> None:
-        """Shows the other of the two tables."""
+    def next(self) -> SidePanel:
+        """Shows the other of the two tables; behind the replay of a profile stand its kernels."""
+        if self.shows_replay and self._run.run.has_kernels:
+            return _kernels(self._run)
         self.shows_replay = not self.shows_replay
+        return self
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
         row, _ = at
@@ -456,20 +476,35 @@ def _head(table_lines: list[str], last: str, gap: str = "  ") -> str:
     return f"{table_lines[0]}{gap}{last}" if len(table_lines) > 1 else ""
 
 
-class LateRanks(RankTable):
-    """How long each rank waits for members of its collectives and for messages, the longest first."""
+# What ranks may be ordered by: the heading of its column, and the title.
+_ORDERS = {"waits": "waiting", "exposed": "exposed", "computes": "computing"}
 
-    next_label = "waits"
+
+class LateRanks(RankTable):
+    """How long each rank waits for members of its collectives and for messages, is exposed and computes, the
+    longest first by one of these.
+    """
+
+    next_label = "other order"
+    sideways_text = "left and right move in a map of ranks: here each rank has a row"
+    aside = "i other"
+
+    def __init__(self, run: Run) -> None:
+        self.order = "waits"
+        super().__init__(run)
 
     def show(self, run: Run) -> None:
         """Shows another run of the same traces."""
         self._run = run
         self._rows: list[tuple[int, int, int, int]] | None = None
 
-    sideways_text = "left and right move in a map of ranks: here each rank has a row"
-    title = "Ranks by waiting"
-    heading = "Ranks by waiting"
-    aside = ""
+    @property
+    def title(self) -> str:
+        return f"Ranks by {_ORDERS[self.order]}"
+
+    @property
+    def heading(self) -> str:
+        return self.title
 
     @property
     def is_empty(self) -> bool:
@@ -477,28 +512,32 @@ class LateRanks(RankTable):
 
     @property
     def rows(self) -> list[tuple[int, int, int, int]]:
-        """(waiting, exposed, computing, rank) of each rank, ns, the longest waiting first."""
+        """(waiting, exposed, computing, rank) of each rank, ns, in order."""
         if self._rows is None:
             of_ranks = ((self._run.accounts[track.track_id], track.first_rank) for track in self._run.tracks)
             rows = [
                 (one.wait_ns + one.bubble_ns, one.all_exposed_ns, one.busy_ns, rank) for one, rank in of_ranks
             ]
-            self._rows = sorted(rows, key=lambda row: (-row[0], row[3]))
+            column = list(_ORDERS).index(self.order)
+            self._rows = sorted(rows, key=lambda row: (-row[column], row[3]))
         return self._rows
 
     @property
     def size(self) -> tuple[int, int]:
         return len(self.rows), 1
 
-    def next(self) -> None:
-        """Does nothing: there is no other table."""
+    def next(self) -> LateRanks:
+        """Orders the ranks by the next column."""
+        orders = list(_ORDERS)
+        self.order, self._rows = orders[(orders.index(self.order) + 1) % len(orders)], None
+        return self
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
         return TrackInterval(self.rows[at[0]][3], 0, max(self._run.step_time_ns, 1)) if self.rows else None
 
     def _texts(self, width: int) -> tuple[str, list[str]]:
         head, *texts = _align_columns(
-            ("rank", "waits", "exposed", "computes"),
+            ("rank", *_ORDERS),
             [(str(rank), duration(waits), duration(exposed), duration(computing))
              for waits, exposed, computing, rank in self.rows],
         )  # fmt: skip

@@ -18,6 +18,7 @@ from tui.summary.model import MAP, NOTES, SummaryModel, has_description_behind
 from tui.summary.panels import all_sentence_lines
 
 ALL_EQUAL = "all ranks are equal: the bars have what a map of them would have"
+ONE_RANK = "a single rank: the bars have what a table of ranks would have"
 
 
 class SummaryView(PanelsView):
@@ -33,7 +34,10 @@ class SummaryView(PanelsView):
         binding("space", "words", "all sentences, whole", "summary.words"),
         binding("t", "try", "try the first change, or the one at the cursor", "summary.try"),
         binding(
-            "i", "next_side_panel", "other figures of the ranks: measures; or waits, replay", "summary.beside"
+            "i",
+            "next_side_panel",
+            "beside the bars: other measures, kernels, waits, replay",
+            "summary.beside",
         ),
     ]
 
@@ -117,7 +121,8 @@ class SummaryView(PanelsView):
         elif MAP in model.panels or model.side_panel.is_empty:
             model.next_side_panel()
             if model.side_panel.is_empty:
-                self._app.say(ALL_EQUAL)
+                is_alone = sum(len(track.ranks) for track in model.results.tracks) == 1
+                self._app.say(ONE_RANK if is_alone else ALL_EQUAL)
         else:
             # A small screen has room for either the bars or the panel next to them.
             model.panel = MAP

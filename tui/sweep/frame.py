@@ -196,6 +196,8 @@ def sentence_lines(shown_sweep: SweepResult, width: int, rows: int, glyphs: Glyp
         for sentence in sentences
         for line in _hanging_lines(cells(sentence, 1000), width - 2)
     ]
+    if not texts:
+        return []
     hidden_count = len(texts) - rows + 1
     if hidden_count > 0:
         heading += f", {plural(hidden_count, 'more line')} where there is room"

@@ -134,7 +134,14 @@ class SweepView(TableView):
         self, shown_sweep: SweepResult, plane: tuple[PlotAxis, PlotAxis] | None, width: int, height: int
     ) -> list[Line]:
         plot_rows, word_rows = rows_below(height)
-        detail = self._detail_lines(width, short=True)[: 1 if plot_rows else 0]
+        detail = self._detail_lines(width, short=True)
+        # On a low screen the rows that no point needs.
+        spare = max(height - 3 - len(self.table.lines), 0)
+        if plot_rows:
+            detail = detail[:1]
+        else:
+            detail = detail[:spare]
+            word_rows = spare - len(detail)
         lines = self._table_lines(width, max(height - 3 - len(detail) - plot_rows - word_rows, 1))
         lines += detail
         lines += plane_lines(
@@ -168,7 +175,11 @@ class SweepView(TableView):
         at_top = self.line == 0
         here = self._current_mark() if self.line < len(self.table.lines) else None
         self._point_count = len(shown_sweep.points)
+        was_empty = not self.table.lines
         self.table.refresh()
+        if was_empty and self.table.lines and self.is_attached:
+            # A point has keys of its own.
+            self.app.call_later(lambda: self.show_hints(self._hints()))
         if self._saved is not None and shown_sweep.points:
             saved, self._saved = self._saved, None
             self._apply_saved(saved)

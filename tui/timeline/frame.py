@@ -9,7 +9,7 @@ from simcore.records import NamedTuple
 from simcore.trace.lane_spans import Content
 from simcore.trace.run import account_ns
 from simcore.units import duration, percent, plural
-from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
+from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, share_bar, shortened, text_of, width_of
 from tui.timeline.arrangement import LaneRow
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import LaneCells, draw_lane
@@ -279,7 +279,7 @@ class TimelineFrame:
         lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
         for name, ns in accounts:
             words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
-            bar = "=" * round((width - len(words) - 1) * ns / most)
+            bar = share_bar(ns, most, width - len(words) - 1, self.glyphs)
             lines.append([(words, ""), (bar, "dim")])
         return lines
 
@@ -311,7 +311,7 @@ class TimelineFrame:
         """Returns where the cursor is; the notice of the last key; which lanes are left out; the filter and
         the critical path where no line of the view says them.
         """
-        time_text = model.source.axis.clock(model.cursor_ns)
+        time_text = model.clock(model.cursor_ns)
         # Lanes missing from the list are mentioned on every size of screen.
         texts = [words for words in (model.notice, model.arrangement.omission_text) if words]
         if (low or width < _WIDE) and model.filter.is_on:
@@ -358,12 +358,12 @@ class TimelineFrame:
 
     def _view_line(self, model: TimelineModel, width: int) -> Line:
         window = model.window
-        axis, column_ns = model.source.axis, window.span_ns // model.columns
+        column_text = model.source.axis.length(window.span_ns // model.columns)
         line: Line = [
             (f" {words}  ", "accent") for words in (filter_text(model), search_text(model.search)) if words
         ]
-        line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
-        column = (f", {axis.length(column_ns)} a column", "")
+        line.append((f" view {model.clock(window.first_ns)} .. {model.clock(window.last_ns)}", ""))
+        column = (f", {column_text} a column", "")
         ranks = (f"   {model.source.of.facts.counts_text}", "")
         # Where there is no room for all, what stands out is kept before what does not change.
         endings: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])

@@ -222,7 +222,7 @@ def range_title(model: TimelineModel) -> str:
         return ""
     first, last = stretch
     axis = model.source.axis
-    words = f"Range {axis.clock(first)} .. {axis.clock(last)}, {axis.length(last - first)}"
+    words = f"Range {model.clock(first)} .. {model.clock(last)}, {axis.length(last - first)}"
     count, longest = model.source.of.longest(model.current.track_id, first, last)
     if longest is None:
         return words
@@ -297,7 +297,7 @@ def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
         return []
     first, last = sorted((mark.time_ns, model.cursor_ns))
     axis = model.source.axis
-    start: Line = [(f" mark {mark.letter} {axis.clock(mark.time_ns)}", "bright")] if wide else []
+    start: Line = [(f" mark {mark.letter} {model.clock(mark.time_ns)}", "bright")] if wide else []
     start += [(f"{'   ' if wide else ' '}{mark.letter} .. cursor {axis.length(last - first)}", "bright")]
     if first == last:
         return start

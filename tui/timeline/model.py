@@ -112,6 +112,10 @@ class TimelineModel(Navigation):
         self.columns, self.rows = max(columns, 1), max(rows, 1)
         self.arrangement.resize(self.rows)
 
+    def clock(self, time_ns: int) -> str:
+        """Returns a time of the step with the digits that the zoom shows."""
+        return self.source.axis.position(time_ns, self.window.span_ns // self.columns)
+
     @property
     def path(self) -> PathLanes | None:
         """The critical path in the lanes, computed once a run; None where the run has none."""

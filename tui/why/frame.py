@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from simcore.kernel_names import display_name
 from simcore.trace.findings import MergedSegment, TrackInterval
-from simcore.trace.lane_spans import format_clock
+from simcore.trace.lane_spans import format_position
 from simcore.trace.run import find_interval, find_longest_of_part, merged_segments_of, sum_path
 from simcore.units import duration, percent
 from tui.change_words import (
@@ -20,7 +20,7 @@ from tui.change_words import (
     describe_change,
     name_and_share,
 )
-from tui.frame import Glyphs, Line, cells, cut_distinct, name_cut, rows_around, rule
+from tui.frame import Glyphs, Line, cells, cut_distinct, name_cut, rows_around, rule, share_bar
 from tui.panels import (
     NO_TIME,
     WHAT_IF,
@@ -175,6 +175,8 @@ def _batch_cells(segment: MergedSegment, words: str) -> int:
 _WIDE, _ROOMY, _TALL = 100, 116, 24
 # From this many cells on the segments have the words "of micro-batch".
 _SPELLED = 106
+# Into how many parts the step is divided by the digits of where a segment begins: the timeline has the rest.
+_DIGITS = 10_000
 # With more rows the last one of the what-if table says what a change does or replaces.
 _WITH_MEANING = 5
 # The least rows of other sums below the chosen ones: a heading and the two longest.
@@ -202,7 +204,7 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
         title = _title(model, panel, size - 2, rows - 2)
         return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
 
-    sums = framed(SUMS, "i other sums", _sum_tables(model, left - 2, upper - 2), left, upper)
+    sums = framed(SUMS, "i other sums", _sum_tables(model, left - 2, upper - 2, glyphs), left, upper)
     knobs = framed(WHAT_IF, "t tries it", what_if_lines(model, right - 2, upper - 2, progress), right, upper)
     lower = height - upper
     segment_box = framed(
@@ -243,7 +245,7 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
             break
         rows = min(rows_left, needed if panel != WHAT_IF or model.knobs else max(needed, _LEAST_PANEL))
         lines.append(rule(_title(model, panel, width, rows - 1), width, glyphs))
-        lines += _panel(model, panel, width, rows - 1, progress)
+        lines += _panel(model, panel, width, rows - 1, glyphs, progress)
         visible_panels.append(panel)
         rows_left -= rows
     lines += [[] for _ in range(rows_left)]
@@ -251,10 +253,10 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
     return [*lines, rule(f"Tab: {others}" if others else "", width, glyphs)]
 
 
-def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) -> list[Line]:
+def _panel(model: WhyModel, panel: str, width: int, rows: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """Returns the lines of a panel, exactly `rows` of them."""
     if panel == SUMS:
-        lines = sum_lines(model, width, rows)
+        lines = sum_lines(model, width, rows, glyphs)
     elif panel == WHAT_IF:
         lines = what_if_lines(model, width, rows, progress)
     else:
@@ -295,7 +297,7 @@ def _row_line(words: str, is_at_cursor: bool) -> Line:
     return [(f"{'>' if is_at_cursor else ' '}{words}", "accent" if is_at_cursor else "")]
 
 
-def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
+def _sum_tables(model: WhyModel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """Returns the chosen sums, and below them as many of the others as the rows have room for."""
     others, rows_left = [], rows - len(model.sums()) - 1
     for grouping in model.other_groupings:
@@ -306,9 +308,9 @@ def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
             rows_left -= count + 2
     # One width of names, so that the figures of all tables are aligned.
     names = max(len(_part_names(model, grouping, width)[1]) for grouping in (model.grouping, *others))
-    lines = sum_lines(model, width, rows, least=names)
+    lines = sum_lines(model, width, rows, glyphs, least=names)
     for grouping in others:
-        lines += [[], *sum_lines(model, width, rows - len(lines) - 1, grouping, names)]
+        lines += [[], *sum_lines(model, width, rows - len(lines) - 1, glyphs, grouping, names)]
     return lines
 
 
@@ -328,7 +330,7 @@ def _part_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, s
 
 
 def sum_lines(
-    model: WhyModel, width: int, rows: int, grouping: str | None = None, least: int = 0
+    model: WhyModel, width: int, rows: int, glyphs: Glyphs, grouping: str | None = None, least: int = 0
 ) -> list[Line]:
     """Returns a line for each part of the path: its time, its share and a bar.
 
@@ -351,8 +353,8 @@ def sum_lines(
     for index in visible:
         what, ns = sums[index]
         words = f"{names[what]:<{size}}{duration(ns):>10}{percent(ns, step):>7} "
-        filled = round(bar * ns / sums[0][1]) if sums[0][1] else 0
-        lines.append([*_row_line(words, focused and index == row), ("=" * filled, "bwd")])
+        filled = share_bar(ns, sums[0][1], bar, glyphs)
+        lines.append([*_row_line(words, focused and index == row), (filled, "bwd")])
     return lines
 
 
@@ -423,7 +425,10 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     row, focused = model.row(SEGMENTS), model.panel == SEGMENTS
     wide, is_spelled = width >= _WIDE - 2, width >= _SPELLED
     size = model.name_cells[0 if is_spelled else 1 if wide else 2]
-    head = f" {'from':<{(19 if is_spelled else 17) if wide else 13}}{'takes':>9}"
+    step_ns = model.results.step_time_ns
+    digits_ns = step_ns // _DIGITS
+    start_cells = len(format_position(step_ns, digits_ns)) + (2 if wide else 0)
+    head = f" {'from':<{start_cells}}{'takes':>11}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -434,7 +439,8 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     names = model.segment_names(size - 1)
     lines = [
         _row_line(
-            _segment_line(model.ordered_segments[index], names, wide, is_spelled, size),
+            f"{format_position(model.ordered_segments[index].start_ns, digits_ns):<{start_cells}}"
+            + _segment_line(model.ordered_segments[index], names, wide, is_spelled, size),
             focused and index == row,
         )
         for index in visible
@@ -445,16 +451,12 @@ def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
 def _segment_line(
     segment: MergedSegment, names: Mapping[str, str], wide: bool, spelled: bool, size: int
 ) -> str:
-    """Returns the line of a segment. names: what segments are, truncated to fit."""
+    """Returns the line of a segment behind its start. names: what segments are, truncated to fit."""
     of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {segment.microbatch}" if segment.microbatch >= 0 else ""
     what = name_cut(segment.what, size - 1 - len(of_batch)) + of_batch if of_batch else names[segment.what]
-    start, takes, reason = format_clock(segment.start_ns), duration(segment.ns), cells(segment.reason, 200)
+    takes, reason = duration(segment.ns), cells(segment.reason, 200)
     stage = "" if segment.stage is None else str(segment.stage)
     if wide:
-        return (
-            f"{start:<{19 if spelled else 17}}{takes:>9}  {stage:>5} {segment.rank:>7}  "
-            f"{what:<{size}}{reason}"
-        )
-    # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<13}{takes:>9} {stage:>3} {segment.rank:>6} {what:<{size}}{reason}"
+        return f"{takes:>11}  {stage:>5} {segment.rank:>7}  {what:<{size}}{reason}"
+    return f"{takes:>11} {stage:>3} {segment.rank:>6} {what:<{size}}{reason}"

@@ -108,8 +108,8 @@ def format_number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-# The most digits that somebody types; a number with more comes from a calculation.
-_TYPED = 8
+# The most characters that somebody types; a number with more comes from a calculation.
+_TYPED = 10
 
 
 def short_number(value: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, printable
 from simcore.parameters import Parameters, RunInput
 from simcore.records import NamedTuple
 from simcore.trace.contexts import StepWork
@@ -229,7 +229,21 @@ class Session:
         # So does the time of a micro-batch: the step time says that.
         before = {remove_each(fact) for fact in self.opened.figures.headline(wide)}
         changed = [fact for fact in facts if remove_each(fact) not in before]
+        gpus = [self._gpu_of(run) for run in (self.opened, self.current)]
+        if gpus[0] != gpus[1]:
+            # Its network comes with it.
+            return [f"{gpus[1]} in place of {gpus[0]}", *changed]
         return [*changed, *_network_changes(self.opened.network.dims, self.current.network.dims)]
+
+    @staticmethod
+    def _gpu_of(run: Run) -> str:
+        """Returns the GPU of a model's run, "" of other runs."""
+        if run.model.model_figures is None:
+            return ""
+        # Imported here: a run of a model has loaded it.
+        from simcore.model.training import DEFAULT_GPU
+
+        return printable(run.parameters.gpu or DEFAULT_GPU, 20)
 
     def run_words(self) -> str:
         """Returns which run is on the screen: `run 2 of 3`, or one that was not kept."""

@@ -22,6 +22,8 @@ from simcore.words.simulated import find_parameters
 from simcore.workload.model import base_name
 
 # Parameters whose effect other figures show.
+# The parameters whose defaults are those of the GPU.
+_OF_GPU = frozenset({"dim", "local_mem_bw", "memory_limit"})
 _NOT_COMPARED = ("no_fold", "rescale")
 
 
@@ -86,6 +88,12 @@ class OpChanges(Struct, frozen=True, dict=True):
                     b.setdefault(flag.field, empty)
         fields = [flag.field for flag in FLAGS if flag.field in a and flag.field in b]
         fields = [field for field in fields if field not in _NOT_COMPARED]
+        if a.get("gpu") != b.get("gpu"):
+            # These come with another GPU, unless they are given.
+            explicit_fields = (
+                self.a.simulation.parameters.explicit_names | self.b.simulation.parameters.explicit_names
+            )
+            fields = [field for field in fields if field not in _OF_GPU or field in explicit_fields]
         return {field: (a[field], b[field]) for field in fields if a[field] != b[field]}
 
     @cached_property

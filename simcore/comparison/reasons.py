@@ -80,7 +80,8 @@ def explain_difference(ops: OpChanges) -> str:
     more = f" (and {left[0] or '1 more change'})" if len(left) == 1 else ""
     more = more or (f" (and {plural(len(left), 'more change')})" if left else "")
     if shift is not None:
-        return f"{'; '.join([f'{shift.text} ({format_parts(ops.parts)})', *reasons])}{more}"
+        parts = f"{format_parts(ops.parts)} {_PATH}"
+        return f"{'; '.join([f'{shift.text} ({parts})', *reasons])}{more}"
     return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 

@@ -146,6 +146,17 @@ def thread_words(gap: HostGap) -> str:
     return f"host thread {printable_within(gap.thread, _THREAD_CELLS)}"
 
 
+def was_queued(rank: RankTrace, before: int, after: int) -> bool | None:
+    """Returns whether the call that launched an operation was over for more than half of the gap between it
+    and the one before; None where the trace does not say.
+    """
+    host = rank.device.host if rank.device is not None else None
+    if host is None or host.launcher[after] < 0:
+        return None
+    start, end = rank.ops.end[before], rank.ops.start[after]
+    return 2 * (end - max(host.launched[after], start)) > end - start
+
+
 def gap_words(gap: HostGap) -> str:
     """Returns why a rank runs nothing in a gap: `its host is in cudaLaunchKernel for 19.990 ms of it`."""
     if gap.cause == CALL:

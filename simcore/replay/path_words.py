@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from simcore.records import replace
-from simcore.replay.idle import QUEUED, HostGap, gap_in, host_words
+from simcore.replay.idle import QUEUED, HostGap, gap_in, host_words, was_queued
 from simcore.replay.segment_names import IDLE_NAME, SegmentedRun, segment_name
 from simcore.sources.measured import ACCOUNTS, IDLE, own_account
 from simcore.sources.measured_graph import MeasuredGraph
@@ -75,21 +75,16 @@ class MeasuredPath(PathSource):
         return replace(facts, idles=True, call=host_words(gap), is_queued=gap.cause == QUEUED)
 
     def _is_queued(self, track: int, span: int) -> bool | None:
-        """Returns whether the call that launched the next kernel was over for more than half of a measured
-        gap; None where the trace does not say.
+        """Returns whether the kernel behind a measured gap was queued for most of it; None where the trace
+        does not say.
         """
-        rank, segments = self._ranks[track], self._rendezvous.segments[track]
+        segments = self._rendezvous.segments[track]
         after, last = span + 1, span - 1
-        if rank.device is None or rank.device.host is None or after >= len(segments.op):
+        if after >= len(segments.op) or segments.kind[after] == GAP:
             return None
         while last >= 0 and segments.kind[last] == GAP:
             last -= 1
-        host, op = rank.device.host, segments.op[after]
-        if last < 0 or segments.kind[after] == GAP or host.launcher[op] < 0:
-            return None
-        start, end = rank.ops.end[segments.op[last]], rank.ops.start[op]
-        queued = end - max(host.launched[op], start)
-        return 2 * queued > end - start
+        return was_queued(self._ranks[track], segments.op[last], segments.op[after]) if last >= 0 else None
 
     # -- segment by segment ------------------------------------------------------------
 

@@ -25,7 +25,16 @@ from simcore.measured.lanes import COPIES_LANE, HOST_LANE, NO_GROUP, STREAM_LANE
 from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, describe_position
-from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words, part_words, thread_words
+from simcore.replay.idle import (
+    CALL,
+    call_lane,
+    called_words,
+    gap_in,
+    gap_words,
+    part_words,
+    thread_words,
+    was_queued,
+)
 from simcore.replay.path_words import is_gap, segment_facts
 from simcore.replay.segment_names import segment_name
 from simcore.replay.waits import Wait, waits_by_item
@@ -183,9 +192,8 @@ class MeasuredSpanWords(SpanWords):
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         if item < 0:
             times = self.format_times(start, end)
-            more = ", ".join(
-                filter(None, (self._gap_reason(track_id, start, end), self._before(rank, start)))
-            )
+            reason = self._gap_reason(track_id, start, end) or self._queue_reason(rank, spans.op, index)
+            more = ", ".join(filter(None, (reason, self._before(rank, start))))
             return SpanSummary(_gap_words(rank, item), whose, times, axis.length(end - start), details=more)
         facts = span_facts(rank, item)
         length = ""
@@ -217,6 +225,16 @@ class MeasuredSpanWords(SpanWords):
             return ""
         part = "" if gap.ns == end - start else f"{self._axis.length(gap.ns)} of it: "
         return f"{part}{gap_words(gap)}"
+
+    @staticmethod
+    def _queue_reason(rank: RankTrace, ops: Sequence[int], index: int) -> str:
+        """Returns whether the operation behind a span without one was queued; "" where the trace does not
+        say.
+        """
+        if not 0 < index < len(ops) - 1 or ops[index - 1] < 0 or ops[index + 1] < 0:
+            return ""
+        is_queued = was_queued(rank, ops[index - 1], ops[index + 1])
+        return "" if is_queued is None else reason_words(Facts(BEFORE, idles=True, is_queued=is_queued))
 
     def _whose(self, rank: RankTrace) -> tuple[str, ...]:
         if self._run.unit != "rank":

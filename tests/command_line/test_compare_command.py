@@ -66,7 +66,7 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
     second = workload_file(folder, "mlp -1 6 NONE 0 7 NONE 0 9 NONE 0 100")
     done = wltui_here("compare", first, second)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Why: compute +4.8 % (compute +1 ns).\n" in done.stdout
+    assert "Why: compute +4.8 % (compute +1 ns on the critical path).\n" in done.stdout
 
 
 def test_a_slower_run_fails_when_asked_to() -> None:

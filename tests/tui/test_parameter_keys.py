@@ -291,3 +291,19 @@ def test_parameters_of_a_file_that_cannot_be_run_are_refused_beside_the_form(
     view._saved._load_typed(str(path))
     assert complaint in beside(view)
     assert view.session.current is view.session.opened
+
+
+async def test_space_takes_the_next_choice_and_never_changes_a_number(make_app: MakeApp) -> None:
+    """Typed where no prompt was open, a word with a blank doubled the world."""
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "world")
+        await press(pilot, "space")
+        assert app.session.draft == app.session.opened.parameters
+        await open_field(pilot, "schedule")
+        before = form_of(app).form.current_field.text(form_of(app).form.follow())
+        await press(pilot, "space")
+        assert form_of(app).form.current_field.text(form_of(app).form.follow()) != before
+        # Fields are found with / as everything else is.
+        await press(pilot, "slash")
+        assert app.screen is not app.screen_stack[0]

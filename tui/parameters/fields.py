@@ -73,6 +73,11 @@ class FormField:
         """How the value of a list is written, for a field that can only be typed; empty for the others."""
         return ""
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether its value is one of several words, and no number."""
+        return False
+
     def displayed_value(self, context: FormContext) -> str:
         """Returns the value as the form has it, where that is shorter than what is typed."""
         return self.text(context)
@@ -223,6 +228,10 @@ class ParameterField(FormField):
 @dataclass(frozen=True, slots=True)
 class FlagField(ParameterField):
     """A field over one flag of a workload's command line."""
+
+    @property
+    def is_choice(self) -> bool:
+        return self.flag.kind in ("switch", "word", "text")
 
     def _value(self, context: FormContext) -> Any:
         value = getattr(context.setup.parameters, self.flag.field)
@@ -438,6 +447,10 @@ class AlgorithmField(FormField):
     """The collective algorithm of one dimension."""
 
     index: int
+
+    @property
+    def is_choice(self) -> bool:
+        return True
 
     def is_named_by(self, refusal: str) -> bool:
         return refusal.startswith(f"{self.option} {self.index}=")

@@ -186,13 +186,15 @@ class ParametersView(ScreenView):
         binding("g,home", "move(-1000)", "first field", "parameters.first"),
         binding("G,end", "move(1000)", "last field", "parameters.last"),
         binding("h,left", "scrub(-1, False)", "left: less, or the choice before", "parameters.less"),
-        binding("l,right,space", "scrub(1, False)", "right: more, or the next choice", "parameters.more"),
+        binding("l,right", "scrub(1, False)", "right: more, or the next choice", "parameters.more"),
+        binding("space", "choose", "the next choice; of a number nothing", "parameters.choose"),
         binding("less_than_sign,shift+left", "scrub(-1, True)", "half", "parameters.half"),
         binding("greater_than_sign,shift+right", "scrub(1, True)", "twice", "parameters.twice"),
         binding("enter,equals_sign", "type", "type a value", "parameters.type"),
         binding(
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
+        binding("slash", "app.commands", "find a field by its words", "parameters.search"),
         binding("r", "app.keep", "keep this run, to come back to and to compare", "parameters.keep"),
         binding("tilde", "balance", "all stages compute as long as they do on average", "parameters.balance"),
         binding("u", "undo", "take back the last change", "parameters.undo"),
@@ -450,6 +452,15 @@ class ParametersView(ScreenView):
             self._app.say(f"Enter types it: {field.form}; several with spaces")
             return
         self.change(field, lambda: field.scrubbed(context, direction, large))
+
+    def action_choose(self) -> None:
+        """Takes the next choice of a field; a number is never changed by a key that scrolls elsewhere."""
+        if self._is_empty:
+            return
+        if self.form.current_field.is_choice:
+            self.action_scrub(1, False)
+        else:
+            self._app.say("h l change a number, < > half and twice, Enter types it; / finds a field")
 
     def action_reset(self) -> None:
         if self._is_empty:

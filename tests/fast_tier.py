@@ -28,8 +28,8 @@ from textual.app import App
 
 EXAMPLES = 10
 MOST_EXAMPLES = 15
-FAST_EXAMPLES = 5
-FAST_CASES = 3
+FAST_EXAMPLES = 3
+FAST_CASES = 1
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _SHARED_FILES = tuple({f"{_SHARED}{os.sep}", f"{_SHARED.resolve()}{os.sep}"})

@@ -193,7 +193,7 @@ def test_what_each_tier_tries(tmp_path: Path) -> None:
     # A property has few examples and the same each time, and of a list of cases some are taken evenly.
     assert fast.properties["asked"] == fast.properties["tried"] == str(FAST_EXAMPLES)
     assert fast.properties["numbers"] == again.properties["numbers"]
-    assert fast.cases("test_a_list_of_cases") == [0, 8, 16]
+    assert fast.cases("test_a_list_of_cases") == [0]
 
     # Without it everything runs.
     assert not [name for name, why in usual.outcome.items() if why]

@@ -67,6 +67,9 @@ class ColumnShares:
         """
         lists, widths = [self._together[kind] for kind in self._order[:-1]], self._widths
         filled = list(map(sum, zip(*lists, strict=True))) if lists else [0] * len(widths)
+        if filled == widths:
+            # Spans cover all of it, as in most lanes.
+            return list(zip(*lists, strict=True))
         # Of columns of no width, of which there are more than ns, each shows the instant that it stands for.
         nothing = [max(width - ns, not ns) for width, ns in zip(widths, filled, strict=True)]
         columns: list[tuple[int, ...]] = list(zip(*lists, nothing, strict=True))

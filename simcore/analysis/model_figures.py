@@ -43,8 +43,8 @@ def make_model_figures(simulation: Simulation) -> ModelFigures | None:
     if model_and_gpu is None:
         return None
     training, gpu = model_and_gpu
-    step = simulation.step_time_ns
-    seconds = max(step, 1) / 1e9
+    # The time of a step where several are simulated.
+    seconds = max(simulation.step_time_ns, 1) / 1e9 / simulation.program.steps
     tokens = training.global_batch * training.seq / seconds
     model_flops, hardware = (flops / seconds / training.world for flops in step_flops(training))
     peak = gpu.peak_of(training.precision) * 1e12

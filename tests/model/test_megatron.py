@@ -123,6 +123,18 @@ def test_the_parameters_of_all_stages_are_those_of_the_model(name: str) -> None:
     assert held == model.parameters + padding + tied
 
 
+def test_the_throughput_of_several_steps_is_that_of_one() -> None:
+    """Without overlap a step begins when the one before has ended."""
+    figures = [
+        make_model_figures(run(SMALL, world=4, pp=2, global_batch=8, gpu="h100", steps=steps))
+        for steps in (1, 3)
+    ]
+    assert figures[0] is not None
+    assert figures[1] is not None
+    for one, three in zip(*(of.throughput for of in figures if of is not None), strict=True):
+        assert three == pytest.approx(one)
+
+
 def test_layers_that_do_not_divide_make_stages_that_differ() -> None:
     made = ModelMaker("l", MODELS["llama-3-405b"]).make_rows(ModelParameters(pp=16, world=16, gpu="h100"))
     assert made.training.stage_layers == (7, *(8,) * 14, 7)

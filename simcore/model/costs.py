@@ -535,7 +535,7 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     layers = again = 0.0
     recomputed_layers = {
         layer
-        for stage in range(training.pp)
+        for stage in range(training.pp if training.recompute == "full" else 0)
         for chunk in range(training.chunks)
         for index, layer in enumerate(training.layers_of(stage, chunk))
         if training.recomputes(index)

@@ -79,12 +79,13 @@ def draw_lane(
             if count_runs(majority) <= _MOST_RUNS_WITH_EDGES:
                 edge_cells = _find_edges(majority, sums, edges)
             kinds, edge_cells = _with_visible_edges(shares, edge_cells, long_spans, window, edges)
-            hairlines = _find_hairlines(kinds, long_spans, window, edges)
         else:
             kinds = shares.shared()
         narrow = _LONE_OF * count_lone(kinds) > columns
         if colour and count_runs(kinds) > _MOST_RUNS:
             kinds, edge_cells = shares.shared(has_few_runs=True), {}
+        if colour and glyphs is not ASCII:
+            hairlines = _find_hairlines(kinds, long_spans, window, edges)
         row_cells = _kind_cells(kinds, sums, glyphs)
     else:
         kinds = majority_kinds(sums, columns)

@@ -2,7 +2,7 @@
 
 An action takes what it does alone, on the slowest rank of its stage: what other actions delay, shared ports
 and jitter are left out. So only a run decides between the order that the search finds and that of its rule:
-of 400 random runs they differed in 60, and in 2 of these the rule was shorter, by 7 %.
+of 1,500 random runs they differed in 156, and in 8 of these the rule was shorter, by up to 0.3 %.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """zb-1p and zb-2p (arXiv 2401.10241): orders that can run, within their memory, no longer than the rule's.
 
 Planted, one at a time, each seen to fail: the first policy's order whatever it takes; a stage that holds one
-more; W before its I; the rule not run beside what is found (--whole); a stream that is free while it sends
-(--whole); the loss rows behind the activation taken as before it; weight gradients without the loss rows; the
+more; W before its I; the rule not run beside what is found; a stream that is free while it sends (--whole);
+the loss rows behind the activation taken as before it; weight gradients without the loss rows; the
 order of another run taken in a sweep; memory without the order; a bound of gradients that are not added up.
 """
 
@@ -190,6 +190,23 @@ def test_by_hand_with_transfers_of_5_ns() -> None:
         workload = make_workload([layer("mlp", 30, 10, 30)], tp=1, ep=1, pp=3, all_gpus=3, pp_comm=5)
         parameters = Parameters(schedule=schedule, microbatches=2, dim=("switch:3:1:0",), endpoint_delay=0)
         assert simulate(workload, parameters).step_time_ns == step
+
+
+def test_where_the_order_of_the_rule_takes_less_it_is_run(tmp_path: Path) -> None:
+    """The search looks at one step: two of its steps take 10 ns more than two of zb-h1."""
+    rows = [layer("mlp", 20, 20, 30), layer("grad_param_compute", 40)]
+    workload = make_workload(rows, tp=1, ep=1, pp=4, all_gpus=4, pp_comm=10)
+    parameters = Parameters(
+        schedule="zb-1p", microbatches=4, steps=2, dim=("switch:4:1:0",), endpoint_delay=0
+    )  # fmt: skip
+    steps = []
+    for order in find_orders(Setup(workload, parameters)):
+        path = tmp_path / f"{len(steps)}.csv"
+        path.write_text(format_order(order), encoding="utf-8")
+        alone = replace(parameters, schedule=str(path), microbatches=None)
+        steps.append(simulate(workload, alone).step_time_ns)
+    assert steps == [910, 900]
+    assert simulate(workload, parameters).step_time_ns == 900
 
 
 def test_without_weight_gradients_it_is_the_rule() -> None:

@@ -153,7 +153,9 @@ class Parameters(Struct, frozen=True):
     cp: int | None = None
     """Ranks that share a sequence of a model."""
     cp_comm_type: str | None = None
-    """How those ranks exchange keys and values."""
+    """What those ranks exchange."""
+    cp_inner: int | None = None
+    """Those of them that scatter heads, of `a2a+p2p`."""
     microbatch_size: int | None = None
     """Sequences of a micro-batch."""
     global_batch: int | None = None
@@ -677,8 +679,19 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "TYPE",
         "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before "
-        "it, or heads, all to all (default p2p)",
-        ("p2p", "all-gather", "a2a"),
+        "it, or heads, all to all; a2a+p2p: heads in inner groups, keys and values in rings between them "
+        "(default p2p)",
+        ("p2p", "all-gather", "a2a", "a2a+p2p"),
+        of=_MODEL,
+    ),
+    Flag(
+        "cp_inner",
+        "model",
+        "count",
+        "ranks",
+        "N",
+        "ranks of an inner group of --cp-comm-type a2a+p2p, the first of Megatron's "
+        "--hierarchical-context-parallel-sizes (default: as many as fit in a server)",
         of=_MODEL,
     ),
     Flag(

@@ -57,6 +57,7 @@ class RunKeywords(TypedDict, total=False):
     stage_scale: str | Iterable[str] | Mapping[str | int, float] | None
     cp: int | None
     cp_comm_type: str | int | bool | None
+    cp_inner: int | None
     microbatch_size: int | None
     global_batch: int | None
     seq: int | None
@@ -150,6 +151,7 @@ class SweepKeywords(TypedDict, total=False):
     stage_scale: str | Iterable[str] | Mapping[str | int, float] | None
     cp: int | Iterable[int | None] | None
     cp_comm_type: str | int | bool | Iterable[str | int | bool | None] | None
+    cp_inner: int | Iterable[int | None] | None
     microbatch_size: int | Iterable[int | None] | None
     global_batch: int | Iterable[int | None] | None
     seq: int | Iterable[int | None] | None

@@ -252,8 +252,8 @@ class Costs:
         """Returns attention between its linears."""
         training, gpu = self.training, self.gpu
         model = training.model
-        # All to all, a rank has some heads of the whole sequence; else all heads of its part of it.
-        by_heads = training.cp if training.cp_comm_type == "a2a" else 1
+        # A rank has all heads of its part of the sequence, or by all-to-all some of a longer part.
+        by_heads = training.cp_heads
         heads = model.heads / training.tp / by_heads
         queries = training.seq * by_heads / training.cp
         scores = training.microbatch_size * heads * queries * training.seq
@@ -301,13 +301,11 @@ class Costs:
         """
         training, kernels = self.training, self.engine.kernels
         # With all-gather Megatron runs one attention over all keys and values; PyTorch still runs in steps.
-        in_steps = training.cp_comm_type == "p2p" or (
-            training.cp_comm_type == "all-gather" and self.engine.holds == "fsdp"
-        )
-        if training.cp == 1 or not in_steps:
+        in_steps = training.cp_comm_type != "all-gather" or self.engine.holds == "fsdp"
+        if training.cp_ring == 1 or not in_steps:
             return [], []
         model = training.model
-        steps, kv_heads = training.cp - 1, model.heads if model.mla else model.kv_heads
+        steps, kv_heads = training.cp_ring - 1, model.heads if model.mla else model.kv_heads
         out = training.tokens * model.heads * model.value_dim // training.tp
         width = max(kv_heads, training.tp) * (model.query_dim + model.value_dim)
         keys = training.tokens * width // training.tp

@@ -83,6 +83,7 @@ class MegatronRows:
             all_gpus=training.world,
             pp_comm=self._act // scattered if training.pp > 1 else 0,
             cp=training.cp,
+            cp_inner=training.cp_inner,
             shard=training.shard_size,
             whole_experts=training.etp == 1,
         )
@@ -389,11 +390,13 @@ class MegatronRows:
                 self._recomputed[row] = (again,)
 
     def _note_waits(self, rows: tuple[int, ...]) -> None:
-        """Notes the waits of the row behind attention for the keys and values that a ring sends during it."""
+        """Notes the waits of what follows attention for the keys and values that a ring sends during it."""
         row_of = {self._rows[row].name: row for row in rows}
         if "attention_exchange" in row_of:
-            self._waits["fwd", row_of["attention_row"]] = (row_of["attention_exchange"],)
-            self._waits["ig", row_of["attention_column"]] = (row_of["attention_exchange_again"],)
+            behind = row_of.get("attention_heads_again", row_of["attention_row"])
+            before = row_of.get("attention_heads", row_of["attention_column"])
+            self._waits["fwd", behind] = (row_of["attention_exchange"],)
+            self._waits["ig", before] = (row_of["attention_exchange_again"],)
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -425,7 +428,7 @@ class MegatronRows:
         core = Row("attention_core", costs.attention_core())
         if training.cp > 1:
             before, behind = self._exchange()
-            rows += [before, core, behind]
+            rows += [*before, core, *behind]
         else:
             rows.append(core)
         rows.append(self._row("attention_row", concat_ops(costs.attention_out(), costs.residual())))
@@ -462,44 +465,46 @@ class MegatronRows:
             return [*rows, parts[0]._replace(ig=row.ig), parts[1], parts[2]._replace(fwd=row.fwd)]
         return [*rows, row]
 
-    def _exchange(self) -> tuple[Row, Row]:
-        """Returns the rows that exchange keys and values in a cp group: before attention, and behind it.
+    def _exchange(self) -> tuple[list[Row], list[Row]]:
+        """Returns the rows that exchange heads, keys and values in a cp group, before and behind attention.
 
         `p2p`: a ring's steps, during attention, as one all-gather; in backward they are sent again, and their
         gradients with them. `all-gather`: before attention, which waits; in backward gathered again, and
         their gradients scattered at its end. `a2a`: queries, keys and values of some heads of the whole
         sequence for all heads of a part of it, and the output back; in backward its gradient, and then those
-        of queries, keys and values (DeepSpeed-Ulysses, arXiv 2309.14509). Backward runs the row behind
-        attention first.
+        of queries, keys and values (DeepSpeed-Ulysses, arXiv 2309.14509). `a2a+p2p`: so in inner groups,
+        whose ranks then have a longer part of the sequence, and a ring between those that have the same heads
+        (USP, arXiv 2405.07719). Backward runs the rows behind attention first.
         """
         training = self.training
-        model = training.model
-        if training.cp_comm_type == "a2a":
-            heads = model.heads // training.tp
-            kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
-            inputs = heads * model.query_dim + kv_heads * (model.query_dim + model.value_dim)
+        model, ring = training.model, training.cp_ring
+        heads = model.heads // training.tp
+        kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
+        keys = kv_heads * (model.query_dim + model.value_dim)
+        before: list[Row] = []
+        behind: list[Row] = []
+        if training.cp_heads > 1:
+            group: GroupKind = "cp_a2a" if training.cp_inner else "cp"
             scatter, gather = (
-                CellCollective("ALLTOALL", "cp", 2 * training.tokens * elements)
-                for elements in (inputs, heads * model.value_dim)
+                CellCollective("ALLTOALL", group, 2 * training.tokens * elements)
+                for elements in (heads * model.query_dim + keys, heads * model.value_dim)
             )
-            return (
-                Row("attention_exchange", NOTHING, scatter, scatter),
-                Row("attention_exchange_again", NOTHING, gather, gather),
-            )
-        if model.mla:
-            elements = model.heads // training.tp * (model.query_dim + model.value_dim)
-        else:
-            elements = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
-        size = 2 * training.tokens * elements * training.cp
+            before.append(Row("attention_heads", NOTHING, scatter, scatter))
+            behind.append(Row("attention_heads_again", NOTHING, gather, gather))
+        if ring == 1:
+            return before, behind
+        size = 2 * training.tokens * keys * ring
         if training.cp_comm_type == "all-gather":
             gather = CellCollective("ALLGATHER", "cp", size)
             return (
-                Row("attention_exchange", NOTHING, gather, CellCollective("REDUCESCATTER", "cp", size)),
-                Row("attention_exchange_again", NOTHING, None, gather),
+                [Row("attention_exchange", NOTHING, gather, CellCollective("REDUCESCATTER", "cp", size))],
+                [Row("attention_exchange_again", NOTHING, None, gather)],
             )
+        group = "cp_p2p" if training.cp_inner else "cp"
+        once, twice = (CellCollective("ALLGATHER", group, times * size, True) for times in (1, 2))
         return (
-            Row("attention_exchange", NOTHING, CellCollective("ALLGATHER", "cp", size, True)),
-            Row("attention_exchange_again", NOTHING, None, CellCollective("ALLGATHER", "cp", 2 * size, True)),
+            [*before, Row("attention_exchange", NOTHING, once)],
+            [Row("attention_exchange_again", NOTHING, None, twice), *behind],
         )
 
     def _send_tokens(self, number_bytes: float) -> CellCollective:

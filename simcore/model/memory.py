@@ -244,7 +244,8 @@ def _context(training: Training) -> int:
     """Returns the bytes of CUDA's context and NCCL's buffers: a communicator of all ranks and one of each
     kind of group, and the buffers of an all-to-all between the ranks of a server.
     """
-    degrees = (training.world, training.tp, training.cp, training.dp, training.pp, training.ep)
+    of_cp = (training.cp_inner, training.cp_ring) if training.cp_inner else (training.cp,)
+    degrees = (training.world, training.tp, *of_cp, training.dp, training.pp, training.ep)
     size = _CONTEXT + _COMMUNICATOR * sum(degree > 1 for degree in degrees)
     if training.ep > 1:
         size += _ALL_TO_ALL * (min(training.ep, _SERVER) - 1) / (_SERVER - 1)

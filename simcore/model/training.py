@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import ENGINES
+from simcore.model.gpu import find_gpu
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
@@ -84,7 +85,9 @@ class Training(Struct, frozen=True):
     gpu: str
     """The name or the file of the GPU."""
     cp_comm_type: str = "p2p"
-    """What a cp group exchanges: keys and values, `p2p` (a ring) or `all-gather`; or heads, `a2a`."""
+    """What a cp group exchanges: keys and values, `p2p` (a ring) or `all-gather`; or heads, `a2a`; or heads
+    in inner groups, keys and values between them, `a2a+p2p`.
+    """
     placement: str = "loop"
     """The placement of chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where
     each stage has the layers of another one too, as its last chunk.
@@ -125,6 +128,8 @@ class Training(Struct, frozen=True):
     """
     position_predictions: tuple[int, ...] = ()
     """Layers of each position that predict further tokens; () for none."""
+    cp_heads: int = 1
+    """Ranks of a cp group that scatter heads among them: all with `a2a`, an inner group with `a2a+p2p`."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -224,6 +229,16 @@ class Training(Struct, frozen=True):
         position = self.position(stage, chunk)
         first = sum(self.position_layers[:position])
         return range(first, first + self.position_layers[position])
+
+    @property
+    def cp_ring(self) -> int:
+        """Ranks of a cp group that have the same heads, between which keys and values go."""
+        return self.cp // self.cp_heads
+
+    @property
+    def cp_inner(self) -> int:
+        """Ranks of an inner group of a cp group, where it has such groups; else 0."""
+        return self.cp_heads if 1 < self.cp_heads < self.cp else 0
 
     def recomputes(self, index: int) -> bool:
         """Returns whether the layer of such an index in a virtual stage runs forward again as a whole."""
@@ -336,7 +351,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
         position_predictions=pipeline.predictions,
     )  # fmt: skip
-    _check_heads(training)
+    training = replace(training, cp_heads=_head_ranks(training, parameters, assumed))
     training = _with_engine(training, parameters, choice, assumed)
     training = _with_sharding(training, parameters, choice, assumed)
     if parameters.overlap_tp:
@@ -359,21 +374,44 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     return replace(training, diagnostics=tuple(diagnostics))
 
 
-def _check_heads(training: Training) -> None:
-    """Raises `UsageError` where heads cannot be divided among the ranks of a sequence."""
+def _head_ranks(
+    training: Training, parameters: ModelParameters, assumed: Callable[[str, object, str], None]
+) -> int:
+    """Returns how many ranks of a sequence scatter heads. Raises `UsageError` where heads, or ranks, cannot
+    be divided so.
+    """
     model, tp, cp = training.model, training.tp, training.cp
-    if cp == 1 or training.cp_comm_type != "a2a":
-        return
+    kind, inner = training.cp_comm_type, parameters.cp_inner
+    if inner is not None and kind != "a2a+p2p":
+        raise UsageError(
+            f"--cp-inner is of --cp-comm-type a2a+p2p: found {kind}; without --cp-inner it would fit"
+        )
+    if kind not in ("a2a", "a2a+p2p") or (cp == 1 and inner is None):
+        return 1
     kinds = [("query heads", model.heads // tp)]
     if not model.mla:
         kinds.append(("key-value heads", max(model.kv_heads // tp, 1)))
     fitting = [degree for degree in range(1, cp + 1) if all(heads % degree == 0 for _, heads in kinds)]
-    for words, heads in kinds:
-        if heads % cp:
+    ranks, words, others = cp, f"--cp-comm-type a2a: cp {cp}", ": cp {} would fit, or p2p or all-gather"
+    if kind == "a2a+p2p":
+        fitting = [degree for degree in fitting if cp % degree == 0]
+        if inner is None:
+            server = find_gpu(training.gpu).server
+            ranks = max(degree for degree in fitting if degree == 1 or degree * tp <= server)
+            assumed("cp_inner", ranks, f"as a server of {server} has room for")
+            return ranks
+        ranks, words, others = inner, f"--cp-inner {inner}", ": {} would fit"
+        if cp % inner:
             raise UsageError(
-                f"--cp-comm-type a2a: cp {cp} does not divide the {heads} {words} of a rank of tp {tp}: cp "
-                f"{_nearest_words(fitting, cp)} would fit, or p2p or all-gather"
+                f"{words} does not divide cp {cp}{others.format(_nearest_words(fitting, inner))}"
             )
+    for heads_words, heads in kinds:
+        if heads % ranks:
+            raise UsageError(
+                f"{words} does not divide the {heads} {heads_words} of a rank of tp {tp}"
+                f"{others.format(_nearest_words(fitting, ranks))}"
+            )
+    return ranks
 
 
 def _with_engine(

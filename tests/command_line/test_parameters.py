@@ -48,7 +48,7 @@ def test_a_word_has_its_choices() -> None:
         "gpu_type": ("H100", "H20", "H800", "A100", "A800"),
         "nic_type": ("cx7", "cx6", "bf3"),
         "collective_optimization": ("localBWAware", "baseline"),
-        "cp_comm_type": ("p2p", "all-gather", "a2a"),
+        "cp_comm_type": ("p2p", "all-gather", "a2a", "a2a+p2p"),
         "sequence_parallel": ("on", "off"),
         "flash": ("on", "off"),
         "recompute": ("none", "selective", "full"),

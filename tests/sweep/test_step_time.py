@@ -57,7 +57,7 @@ _OF_MODELS = st.fixed_dictionaries(
         "dp": _either(1, 2, 4, 3),
         "tp": _either(2, 4, 1),
         "pp": _either(4, 2, 1),
-        "cp": _either(1, 1, 2),
+        "cp": _either(1, 1, 2, 4),
         "schedule": st.sampled_from(_SCHEDULES),
         "virtual_stages": _either(None, None, 2),
         "stage_layers": _either(*[None] * 6, "3,5", "1+2,3+2"),
@@ -75,7 +75,8 @@ _OF_MODELS = st.fixed_dictionaries(
         "shard_size": _either(None, None, 2),
         "ep": _either(1, 1, 2),
         "etp": _either(None, None, 2),
-        "cp_comm_type": _either("p2p", "all-gather", "a2a"),
+        "cp_comm_type": _either("p2p", "all-gather", "a2a", "a2a+p2p"),
+        "cp_inner": _either(None, 2),
         "steps": _either(1, 1, 1, 2),
         "overlap_grad_reduce": _either(False, False, True),
         "overlap_param_gather": _either(False, False, True),
@@ -100,6 +101,8 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
     if name != "experts":
         given["ep"] = 1
+    if given["cp_comm_type"] != "a2a+p2p":
+        given["cp_inner"] = None
     if given.get("zero") != "3":
         given |= {"prefetch": None, "reshard_after_forward": None}
     if given.get("zero") not in ("1", "2", "3"):

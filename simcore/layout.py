@@ -17,7 +17,8 @@ from simcore.workload.model import PHASES, DegreeParameters, GroupKind
 # No option for users: in ASTRA-sim 1.0's HYBRID_MODEL_DATA the data groups are on the first dimension.
 DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = (
-    "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "cp_a2a", "cp_p2p"
+    "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "cp_a2a", "cp_p2p",
+    "ep_intra", "ep_inter",
 )  # fmt: skip
 _EXPERT_KINDS = {"ep", "dp_ep"}
 # Kinds whose members are as far apart as the size of a group of another kind.
@@ -60,6 +61,10 @@ class Layout(Struct, frozen=True):
     cp_inner: int = 0
     """Neighbours of a cp group that scatter heads among them, a cp_a2a group; those of a cp_p2p group hold
     the same heads. 0 where there are no such groups.
+    """
+    ep_node: int = 0
+    """Neighbours of an expert group in one node, an ep_intra group; those of an ep_inter group have the same
+    place in their nodes. 0 where there are no such groups.
     """
 
     @property
@@ -109,7 +114,7 @@ class Layout(Struct, frozen=True):
             return self.cp
         if kind == "offload":
             return 1
-        if kind in ("cp_a2a", "cp_p2p"):
+        if kind in ("cp_a2a", "cp_p2p", "ep_intra", "ep_inter"):
             return self.steps(kind)[1]
         if kind == "dp_shard":
             return self.shard or self.dp
@@ -178,7 +183,12 @@ class Layout(Struct, frozen=True):
             return 1, 1
         if kind in ("dp_shard", "dp_replicate"):
             return self.tp, self.shard or self.dp
-        return 1 if self.ep_across_tp else self.tp, self.ep
+        step = 1 if self.ep_across_tp else self.tp
+        if kind == "ep_intra":
+            return step, self.ep_node or 1
+        if kind == "ep_inter":
+            return step * (self.ep_node or 1), self.ep // (self.ep_node or self.ep)
+        return step, self.ep
 
     def expert_group_index(self, rank: int) -> int:
         """Returns the index of a rank in its expert group."""
@@ -280,7 +290,8 @@ def resolve_layout(
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     layout = Layout(
-        tp, ep, dp, pp, degrees.rank_order, header.cp, header.shard, header.whole_experts, header.cp_inner
+        tp, ep, dp, pp, degrees.rank_order, header.cp, header.shard, header.whole_experts, header.cp_inner,
+        header.ep_node,
     )  # fmt: skip
     return layout, diagnostics
 

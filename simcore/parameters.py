@@ -196,6 +196,12 @@ class Parameters(Struct, frozen=True):
     """The most tokens of an expert, as a factor on the mean load."""
     expert_placement: str | None = None
     """On which ranks the experts are."""
+    pad_to_capacity: bool = False
+    """Whether every expert runs as many tokens as its capacity."""
+    dispatch: str | None = None
+    """By which hops tokens go to experts."""
+    node_limit: int | None = None
+    """The most nodes that a token goes to."""
     dispatch_precision: str | None = None
     """The type in which tokens are sent to experts."""
     grad_dtype: str | None = None
@@ -869,6 +875,37 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "where experts lie: in their order, or so that ranks get even loads (default given)",
         ("given", "balanced"),
+        of=_MODEL,
+    ),
+    Flag(
+        "pad_to_capacity",
+        "model",
+        "switch",
+        "",
+        "",
+        "every expert runs as many tokens as --expert-capacity, filled up with padding, as Megatron's "
+        "--moe-pad-expert-input-to-capacity",
+        of=_MODEL,
+    ),
+    Flag(
+        "dispatch",
+        "model",
+        "word",
+        "",
+        "WORD",
+        "how tokens go to experts: to each of them, or (hierarchical) over the network once to each node and "
+        "on to each expert inside it (default plain)",
+        ("plain", "hierarchical"),
+        of=_MODEL,
+    ),
+    Flag(
+        "node_limit",
+        "model",
+        "count",
+        "nodes",
+        "N",
+        "a token goes to experts on at most N nodes, as Megatron's --moe-router-group-topk of as many groups "
+        "as nodes (default: any)",
         of=_MODEL,
     ),
     Flag(

@@ -40,7 +40,8 @@ _MEANINGS: dict[str, tuple[str, ...]] = {
     "sp": ("--sequence-parallel",), "torch.compile": ("--compile",), "fault": ("--slow-rank", "--slow-link"),
 }  # fmt: skip
 _OF_A_GROUP = re.compile(
-    r"(tp|ep|dp|cp|pp|dp_shard|dp_replicate|cp_a2a|cp_p2p) (bandwidth|latency|algorithm|network)"
+    r"(tp|ep|dp|cp|pp|dp_shard|dp_replicate|cp_a2a|cp_p2p|ep_intra|ep_inter) "
+    r"(bandwidth|latency|algorithm|network)"
 )
 
 

@@ -524,13 +524,13 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
 
     The model's: three times the forward's products, attention over the whole square of scores, the output
     layer (the formula of arXiv 2104.04473, which counts no causal mask). causal: counts only the half of the
-    square that a causal mask leaves. The hardware's include what is recomputed.
+    square that a causal mask leaves. The hardware's include what is recomputed, and padding of experts.
     """
     # Biases and norms are left out: they are no products.
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
     core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
-    layers = again = 0.0
+    layers = again = padded = 0.0
     recomputed_layers = {
         layer
         for stage in range(training.pp if training.recompute == "full" else 0)
@@ -543,20 +543,25 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
             moe = model.moe
             width = moe.ffn * (moe.experts_per_token + moe.shared_experts)
             mlp = sum(model.mlp(width)) + moe.experts * model.hidden
+            each = 2.0 * sum(model.mlp(moe.ffn * moe.experts_per_token))
+            filled = each * (training.capacity - 1) if training.capacity else 0.0
         else:
             mlp = sum(model.mlp(model.ffn))
+            filled = 0.0
+        padded += (4 if layer in recomputed_layers else 3) * filled
         layers += 2.0 * (linear + mlp) + core
         again += 2.0 * (linear + mlp) + core if layer in recomputed_layers else 0.0
     # A further predicted token has a layer as the last one, a projection of two hidden states, and the head.
     predictions = training.predictions
     layers += predictions * (2.0 * (linear + mlp) + core)
+    padded += predictions * (4 if training.recomputes_predictions else 3) * filled
     if training.recomputes_predictions:
         again += predictions * (2.0 * (linear + mlp) + core)
     tokens = training.global_batch * training.seq
     forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
     if "attention" in training.recompute_rows:
         again += core * (model.layers + predictions)
-    return 3 * forward * tokens, (3 * forward + again) * tokens
+    return 3 * forward * tokens, (3 * forward + again + padded) * tokens
 
 
 class CellCollective(NamedTuple):

@@ -122,7 +122,7 @@ class ModelMaker:
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
                 "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
-                "cp_inner": "none",
+                "cp_inner": "none", "dispatch": "plain", "node_limit": "none",
             }  # fmt: skip
         training = model_rows.training
         on_off = {True: "on", False: "off"}
@@ -297,7 +297,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
         "pipeline_layout": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
-        "dispatch_precision": "none", "etp": 1,
+        "dispatch_precision": "none", "etp": 1, "dispatch": "plain", "node_limit": "none",
     }  # fmt: skip
 
 

@@ -86,6 +86,7 @@ class MegatronRows:
             cp_inner=training.cp_inner,
             shard=training.shard_size,
             whole_experts=training.etp == 1,
+            ep_node=training.ep_node,
         )
         return Workload(
             path=path,
@@ -507,15 +508,18 @@ class MegatronRows:
             [Row("attention_exchange_again", NOTHING, None, twice), *behind],
         )
 
-    def _send_tokens(self, number_bytes: float) -> CellCollective:
-        """Returns the all-to-all of tokens between the ranks of an expert group, a number of them in so many
-        bytes.
+    def _send_tokens(self, number_bytes: float, group: GroupKind = "ep", share: float = 1) -> CellCollective:
+        """Returns the all-to-all of tokens between the ranks of a group, a number of them in so many bytes.
+
+        share: of the copies that go to each expert.
         """
         training, moe, loads = self.training, self.training.model.moe, self.training.loads
         assert moe is not None
         if loads is None:
             size = self._act * moe.experts_per_token // training.tp
-            return CellCollective("ALLTOALL", "ep", round(size * number_bytes / 2))
+            if training.capacity:
+                size = 2 * training.model.hidden * training.routed_tokens
+            return CellCollective("ALLTOALL", group, round(share * size * number_bytes / 2))
         each = round(number_bytes * training.model.hidden)
         ports = tuple(each * tokens for tokens in loads.port_tokens)
         return CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
@@ -539,17 +543,13 @@ class MegatronRows:
             )
         combined = concat_ops(costs.permute(), costs.residual())
         routed = concat_ops(costs.norm(), costs.router())
-        if training.etp > 1:
-            # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
-            whole = self._act * moe.experts_per_token
-            gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
+        if training.etp > 1 or training.ep_node:
+            to_experts, from_experts = self._hops(dispatch, combine)
             rows = [
                 Row("moe_router", routed),
-                Row("moe_dispatch", NOTHING, dispatch, combine),
-                Row("moe_gather", NOTHING, gather, scatter),
+                *to_experts,
                 Row("moe_experts", experts),
-                Row("moe_scatter", NOTHING, scatter, gather),
-                Row("moe_return", NOTHING, combine, dispatch),
+                *from_experts,
                 Row("moe_combine", combined),
             ]
             return [*rows, *self._shared_experts()]
@@ -560,6 +560,47 @@ class MegatronRows:
             Row("moe_combine", combined, None, dispatch),
         ]
         return [*rows, *self._shared_experts()]
+
+    def _hops(
+        self, dispatch: CellCollective | None, combine: CellCollective | None
+    ) -> tuple[list[Row], list[Row]]:
+        """Returns the rows that send tokens to experts, and their results back, where they take several hops.
+
+        dispatch, combine: the all-to-alls of a single hop. In backward gradients take the same hops.
+        """
+        training, moe = self.training, self.training.model.moe
+        assert moe is not None
+        hops = [("dispatch", "return", dispatch, combine)]
+        if training.ep_node:
+            # One copy for each node goes to the rank with the sender's place there, which sends it on. The
+            # results of a token are added up in the node before they go back.
+            share = training.node_copies / moe.experts_per_token
+            number_bytes = _FP8_BYTES if training.fp8_dispatch else 2
+            hops = [
+                (
+                    "dispatch_inter",
+                    "return_inter",
+                    self._send_tokens(number_bytes, "ep_inter", share),
+                    self._send_tokens(2, "ep_inter", share),
+                ),
+                (
+                    "dispatch_intra",
+                    "return_intra",
+                    self._send_tokens(number_bytes, "ep_intra"),
+                    self._send_tokens(2, "ep_intra"),
+                ),
+            ]
+        if training.etp > 1:
+            # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
+            whole = self._act * moe.experts_per_token
+            if training.capacity:
+                whole = 2 * training.model.hidden * training.expert_tokens
+            gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
+            hops.append(("gather", "scatter", gather, scatter))
+        return (
+            [Row(f"moe_{there}", NOTHING, to, back) for there, _, to, back in hops],
+            [Row(f"moe_{home}", NOTHING, back, to) for _, home, to, back in reversed(hops)],
+        )
 
     def _shared_experts(self) -> list[Row]:
         """Returns the rows of the experts that every token takes."""

@@ -245,7 +245,9 @@ def _context(training: Training) -> int:
     kind of group, and the buffers of an all-to-all between the ranks of a server.
     """
     of_cp = (training.cp_inner, training.cp_ring) if training.cp_inner else (training.cp,)
-    degrees = (training.world, training.tp, *of_cp, training.dp, training.pp, training.ep)
+    inside = training.ep_node or training.ep
+    of_ep = (inside, training.ep // inside)
+    degrees = (training.world, training.tp, *of_cp, training.dp, training.pp, *of_ep)
     size = _CONTEXT + _COMMUNICATOR * sum(degree > 1 for degree in degrees)
     if training.ep > 1:
         size += _ALL_TO_ALL * (min(training.ep, _SERVER) - 1) / (_SERVER - 1)

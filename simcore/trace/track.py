@@ -81,7 +81,8 @@ COMMON_ACCOUNTS = (
 )  # fmt: skip
 # Accounts that few simulated runs have: left out where they have no time.
 RARE_ACCOUNTS = (
-    "exposed dp_shard", "exposed dp_replicate", "exposed offload", "exposed cp_a2a", "exposed cp_p2p"
+    "exposed dp_shard", "exposed dp_replicate", "exposed offload", "exposed cp_a2a", "exposed cp_p2p",
+    "exposed ep_intra", "exposed ep_inter",
 )  # fmt: skip
 # Accounts that are left out where no run comes from a profiler.
 PROFILE_ACCOUNTS = ("kernel", "exposed copy")

@@ -227,6 +227,8 @@ class SimulatedFigures(Figures["SimulationFigures"]):
             there |= {"dp_shard", "dp_replicate"}
         if simulation.layout.cp_inner:
             there |= {"cp_a2a", "cp_p2p"}
+        if simulation.layout.ep_node:
+            there |= {"ep_intra", "ep_inter"}
         if any(OFFLOAD in stage.ops.stream for stage in simulation.program.stages):
             there.add("offload")
         return there if simulation.workload.maker is not None else there - {"cp"}

@@ -14,8 +14,9 @@ from simcore.records import NamedTuple, Struct, field
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
 GroupKind = Literal[
-    "tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a", "cp_p2p"
-]
+    "tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a", "cp_p2p",
+    "ep_intra", "ep_inter",
+]  # fmt: skip
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -57,8 +58,8 @@ class Cells(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """The keys of a header; None where a key is missing. `cp`, `cp_inner`, `shard` and `whole_experts` are of
-    models alone.
+    """The keys of a header; None where a key is missing. `cp`, `cp_inner`, `shard`, `whole_experts` and
+    `ep_node` are of models alone.
     """
 
     tp: int | None = None
@@ -82,6 +83,8 @@ class Header(Struct, frozen=True):
     shard: int = 0
     """Ranks that share out weights; 0 for all."""
     whole_experts: bool = False
+    """As `Layout` has it."""
+    ep_node: int = 0
     """As `Layout` has it."""
     checkpoints: tuple[int, ...] = ()
     """Row indices, from 0."""
@@ -198,7 +201,11 @@ class ModelParameters(Struct, frozen=True):
     expert_imbalance: str | None = None
     expert_capacity: float | None = None
     expert_placement: str | None = None
+    pad_to_capacity: bool = False
+    dispatch: str | None = None
+    node_limit: int | None = None
     dispatch_precision: str | None = None
+    rank_order: str = RANK_ORDERS[0]
     seed: int = 0
     grad_dtype: str | None = None
     precision: str | None = None

@@ -56,6 +56,7 @@ def test_a_word_has_its_choices() -> None:
         "prefetch": ("0", "1", "2"),
         "reshard_after_forward": ("on", "off"),
         "expert_placement": ("given", "balanced"),
+        "dispatch": ("plain", "hierarchical"),
         "dispatch_precision": ("bf16", "fp8"),
         "grad_dtype": ("fp32", "bf16"),
         "precision": ("bf16", "fp8", "mxfp8", "nvfp4"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,6 +76,8 @@ _OF_MODELS = st.fixed_dictionaries(
         "shard_size": _either(None, None, 2),
         "ep": _either(1, 1, 2),
         "etp": _either(None, None, 2),
+        "dispatch": _either(None, None, "hierarchical"),
+        "pad_to_capacity": _either(False, False, True),
         "cp_comm_type": _either("p2p", "all-gather", "a2a", "a2a+p2p"),
         "cp_inner": _either(None, 2),
         "steps": _either(1, 1, 1, 2),
@@ -100,7 +103,10 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
     if name != "experts":
-        given["ep"] = 1
+        given |= {"ep": 1, "pad_to_capacity": False}
+    if given["ep"] == 1:
+        given["dispatch"] = None
+    given["expert_capacity"] = 1.25 if given["pad_to_capacity"] else None
     if given["cp_comm_type"] != "a2a+p2p":
         given["cp_inner"] = None
     if given.get("zero") != "3":
@@ -134,6 +140,24 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
 @given(_either(*_MODELS), _OF_MODELS)
 def test_of_models(name: str, given: dict[str, Any]) -> None:
     _found(_TIMES[name], _MODELS[name], layout_of(name, given))
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1"])
+@pytest.mark.parametrize("zero", ["0", "1"])
+@pytest.mark.parametrize("etp", [1, 2])
+def test_of_hops_over_nodes(tmp_path: Path, schedule: str, zero: str, etp: int) -> None:
+    """Servers of two, so that expert groups are on several nodes."""
+    gpu = tmp_path / "of-2.toml"
+    gpu.write_text('[gpu]\nbase = "h100"\nserver = 2\n', "utf-8")
+    _found(
+        StepTimes(),
+        _MODELS["experts"],
+        {
+            "world": 16, "tp": etp, "pp": 2, "ep": 4, "etp": etp, "schedule": schedule, "zero": zero,
+            "virtual_stages": 2 if schedule == "interleaved" else None, "gpu": str(gpu), "microbatches": 8,
+            "dispatch": "hierarchical", "node_limit": 1, "recompute": "full", "overlap_grad_reduce": True,
+        },
+    )  # fmt: skip
 
 
 @cache

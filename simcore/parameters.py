@@ -765,8 +765,9 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "KIND,...",
-        "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
-        "parts and experts), moe_act (of experts alone), norm",
+        "rows that backward runs forward again: attention (its core), mla_up_proj (queries, keys and values "
+        "of latent attention), mlp_act (activations of feed-forward parts and experts), moe_act (of experts "
+        "alone), norm",
         of=_MODEL,
     ),
     Flag(

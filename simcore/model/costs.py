@@ -511,7 +511,8 @@ def concat_ops(*parts: RowOps) -> RowOps:
 
 def select_ops(ops: RowOps, names: Sequence[str], is_matching: bool = True) -> RowOps:
     """Returns the ops whose names begin with one of these words, or (is_matching False) all others."""
-    return RowOps(*([op for op in part if (op.name.split()[0] in names) == is_matching] for part in ops))
+    begins = tuple(f"{name} " for name in names)
+    return RowOps(*([op for op in part if f"{op.name} ".startswith(begins) == is_matching] for part in ops))
 
 
 def nanoseconds(ops: list[Op]) -> int:
@@ -561,6 +562,8 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
     if "attention" in training.recompute_rows:
         again += core * (model.layers + predictions)
+    if "mla_up_proj" in training.recompute_rows:
+        again += 2.0 * model.latent_up * (model.layers + predictions)
     return 3 * forward * tokens, (3 * forward + again + padded) * tokens
 
 

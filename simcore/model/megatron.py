@@ -32,10 +32,13 @@ _NCCL_SMS = 16
 _FP8_BYTES = 1 + 4 / 128
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
+# What makes the latent vectors of attention; the other ops before its core make heads of them.
+_OF_LATENTS = ("norm", "kv down", "query down")
 # With `--recompute-rows`: row -> the separate row whose output it takes.
 _INPUT_ROW = {
-    "attention_column": "attention_norm", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
-    "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
+    "attention_column": "attention_norm", "attention_core": "attention_up", "mlp_column": "mlp_norm",
+    "moe_router": "moe_norm", "mlp_row": "mlp_act", "moe_experts_out": "moe_act",
+    "moe_shared_row": "moe_shared_act",
 }  # fmt: skip
 
 
@@ -384,11 +387,11 @@ class MegatronRows:
         # A kind of row runs again before the backward of the row that needs its output.
         row_of = {self._rows[row].name: row for row in rows}
         for needs, row in row_of.items():
-            again = row_of.get(_INPUT_ROW.get(needs, ""))
+            again = [name for name in (_INPUT_ROW.get(needs, ""),) if name in row_of]
             if needs == "attention_core" and "attention" in self.training.recompute_rows:
-                again = row
-            if again is not None:
-                self._recomputed[row] = (again,)
+                again.append(needs)
+            if again:
+                self._recomputed[row] = tuple(map(row_of.__getitem__, again))
 
     def _note_waits(self, rows: tuple[int, ...]) -> None:
         """Notes the waits of what follows attention for the keys and values that a ring sends during it."""
@@ -454,6 +457,10 @@ class MegatronRows:
                 row._replace(ops=select_ops(row.ops, ("norm",), False)),
             ]
         row = rows.pop()
+        if "mla_up_proj" in kinds and row.name == "attention_column":
+            # Projections down, whose outputs are kept, have its collectives.
+            down, up = (select_ops(row.ops, _OF_LATENTS, is_matching) for is_matching in (True, False))
+            return [*rows, row._replace(ops=down), Row("attention_up", up)]
         if "mlp_act" in kinds and row.name in ("mlp_column", "moe_shared_column"):
             act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
             return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]

@@ -31,7 +31,7 @@ _WHY = {
 }
 DEFAULT_GPU = "h100"
 # Kinds of rows for `--recompute-rows`.
-ROW_KINDS = ("attention", "mlp_act", "moe_act", "norm")
+ROW_KINDS = ("attention", "mla_up_proj", "mlp_act", "moe_act", "norm")
 # Megatron-LM's words for them.
 _ROW_ALIASES = {"core_attn": "attention", "layernorm": "norm"}
 # Schedules whose backwards include weight gradients.
@@ -545,6 +545,15 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
             f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would "
             "fit"
         )
+    if "mla_up_proj" in words:
+        words_there = f"--recompute-rows mla_up_proj: {printable(training.model.name, 40)}"
+        if training.model.mla is None:
+            raise UsageError(f"{words_there} has no latent attention; attention would fit")
+        if ENGINES[training.engine].selective_by_op:
+            raise UsageError(
+                f"{words_there} under {training.engine}, which runs every second product again; "
+                "--engine-preset megatron would fit"
+            )
     if training.recompute == "full":
         raise UsageError(
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.sizes import Model, Moe
+from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.setup import Setup
@@ -156,6 +156,22 @@ def test_of_hops_over_nodes(tmp_path: Path, schedule: str, zero: str, etp: int) 
             "world": 16, "tp": etp, "pp": 2, "ep": 4, "etp": etp, "schedule": schedule, "zero": zero,
             "virtual_stages": 2 if schedule == "interleaved" else None, "gpu": str(gpu), "microbatches": 8,
             "dispatch": "hierarchical", "node_limit": 1, "recompute": "full", "overlap_grad_reduce": True,
+        },
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1"])
+@pytest.mark.parametrize("kind", ["p2p", "a2a+p2p"])
+def test_of_latent_attention_made_again(schedule: str, kind: str) -> None:
+    mla = Mla(48, 32, 16, 8, 16)
+    model = Model("latent", 8, 256, 8, 8, 32, 512, True, 1000, 128, False, mla=mla)
+    _found(
+        StepTimes(),
+        ModelMaker("latent", model).empty_workload(),
+        {
+            "world": 16, "pp": 2, "cp": 4, "schedule": schedule, "microbatches": 8, "gpu": "h100",
+            "virtual_stages": 2 if schedule == "interleaved" else None, "cp_comm_type": kind,
+            "cp_inner": 2 if kind == "a2a+p2p" else None, "recompute_rows": "attention,mla_up_proj",
         },
     )  # fmt: skip
 

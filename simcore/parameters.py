@@ -153,7 +153,9 @@ class Parameters(Struct, frozen=True):
     cp: int | None = None
     """Ranks that share a sequence of a model."""
     cp_comm_type: str | None = None
-    """How those ranks exchange keys and values."""
+    """What those ranks exchange."""
+    cp_inner: int | None = None
+    """Those of them that scatter heads, of `a2a+p2p`."""
     microbatch_size: int | None = None
     """Sequences of a micro-batch."""
     global_batch: int | None = None
@@ -194,6 +196,12 @@ class Parameters(Struct, frozen=True):
     """The most tokens of an expert, as a factor on the mean load."""
     expert_placement: str | None = None
     """On which ranks the experts are."""
+    pad_to_capacity: bool = False
+    """Whether every expert runs as many tokens as its capacity."""
+    dispatch: str | None = None
+    """By which hops tokens go to experts."""
+    node_limit: int | None = None
+    """The most nodes that a token goes to."""
     dispatch_precision: str | None = None
     """The type in which tokens are sent to experts."""
     grad_dtype: str | None = None
@@ -677,8 +685,19 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "TYPE",
         "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before "
-        "it, or heads, all to all (default p2p)",
-        ("p2p", "all-gather", "a2a"),
+        "it, or heads, all to all; a2a+p2p: heads in inner groups, keys and values in rings between them "
+        "(default p2p)",
+        ("p2p", "all-gather", "a2a", "a2a+p2p"),
+        of=_MODEL,
+    ),
+    Flag(
+        "cp_inner",
+        "model",
+        "count",
+        "ranks",
+        "N",
+        "ranks of an inner group of --cp-comm-type a2a+p2p, the first of Megatron's "
+        "--hierarchical-context-parallel-sizes (default: as many as fit in a server)",
         of=_MODEL,
     ),
     Flag(
@@ -746,8 +765,9 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "KIND,...",
-        "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
-        "parts and experts), moe_act (of experts alone), norm",
+        "rows that backward runs forward again: attention (its core), mla_up_proj (queries, keys and values "
+        "of latent attention), mlp_act (activations of feed-forward parts and experts), moe_act (of experts "
+        "alone), norm",
         of=_MODEL,
     ),
     Flag(
@@ -856,6 +876,37 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "where experts lie: in their order, or so that ranks get even loads (default given)",
         ("given", "balanced"),
+        of=_MODEL,
+    ),
+    Flag(
+        "pad_to_capacity",
+        "model",
+        "switch",
+        "",
+        "",
+        "every expert runs as many tokens as --expert-capacity, filled up with padding, as Megatron's "
+        "--moe-pad-expert-input-to-capacity",
+        of=_MODEL,
+    ),
+    Flag(
+        "dispatch",
+        "model",
+        "word",
+        "",
+        "WORD",
+        "how tokens go to experts: to each of them, or (hierarchical) over the network once to each node and "
+        "on to each expert inside it (default plain)",
+        ("plain", "hierarchical"),
+        of=_MODEL,
+    ),
+    Flag(
+        "node_limit",
+        "model",
+        "count",
+        "nodes",
+        "N",
+        "a token goes to experts on at most N nodes, as Megatron's --moe-router-group-topk of as many groups "
+        "as nodes (default: any)",
         of=_MODEL,
     ),
     Flag(

@@ -57,6 +57,7 @@ class RunKeywords(TypedDict, total=False):
     stage_scale: str | Iterable[str] | Mapping[str | int, float] | None
     cp: int | None
     cp_comm_type: str | int | bool | None
+    cp_inner: int | None
     microbatch_size: int | None
     global_batch: int | None
     seq: int | None
@@ -77,6 +78,9 @@ class RunKeywords(TypedDict, total=False):
     expert_imbalance: str | int | PathLike[str] | None
     expert_capacity: float | None
     expert_placement: str | int | bool | None
+    pad_to_capacity: bool | None
+    dispatch: str | int | bool | None
+    node_limit: int | None
     dispatch_precision: str | int | bool | None
     grad_dtype: str | int | bool | None
     precision: str | int | bool | None
@@ -150,6 +154,7 @@ class SweepKeywords(TypedDict, total=False):
     stage_scale: str | Iterable[str] | Mapping[str | int, float] | None
     cp: int | Iterable[int | None] | None
     cp_comm_type: str | int | bool | Iterable[str | int | bool | None] | None
+    cp_inner: int | Iterable[int | None] | None
     microbatch_size: int | Iterable[int | None] | None
     global_batch: int | Iterable[int | None] | None
     seq: int | Iterable[int | None] | None
@@ -170,6 +175,9 @@ class SweepKeywords(TypedDict, total=False):
     expert_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     expert_capacity: float | Iterable[float | None] | None
     expert_placement: str | int | bool | Iterable[str | int | bool | None] | None
+    pad_to_capacity: bool | Iterable[bool | None] | None
+    dispatch: str | int | bool | Iterable[str | int | bool | None] | None
+    node_limit: int | Iterable[int | None] | None
     dispatch_precision: str | int | bool | Iterable[str | int | bool | None] | None
     grad_dtype: str | int | bool | Iterable[str | int | bool | None] | None
     precision: str | int | bool | Iterable[str | int | bool | None] | None

@@ -17,7 +17,10 @@ from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
 # The kinds whose groups divide the ranks of a stage.
-_STAGE_KINDS: tuple[GroupKind, ...] = ("tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate")
+_STAGE_KINDS: tuple[GroupKind, ...] = (
+    "tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate", "cp_a2a", "cp_p2p", "ep_intra",
+    "ep_inter",
+)  # fmt: skip
 # Per dimension of the cluster, the factor on the bandwidth of a port; () when all are 1.
 PortFactors = tuple[float, ...]
 

@@ -122,6 +122,7 @@ class ModelMaker:
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
                 "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
+                "cp_inner": "none", "dispatch": "plain", "node_limit": "none",
             }  # fmt: skip
         training = model_rows.training
         on_off = {True: "on", False: "off"}
@@ -131,6 +132,7 @@ class ModelMaker:
             "virtual_stages": training.chunks,
             "cp": training.cp,
             "cp_comm_type": training.cp_comm_type,
+            "cp_inner": training.cp_heads if training.cp_comm_type == "a2a+p2p" else "none",
             "microbatch_size": training.microbatch_size,
             "global_batch": training.global_batch,
             "seq": training.seq,
@@ -197,7 +199,7 @@ class ModelMaker:
             texts.append(
                 "each stage lies on two ranks, whose gradients are added up when the step ends: not priced"
             )
-        if training.cp > 1 and training.cp_comm_type == "p2p":
+        if training.cp_ring > 1 and training.cp_comm_type != "all-gather":
             texts.append(
                 "the ring of keys and values is priced as one all-gather beside attention, for which what "
                 "follows attention waits"
@@ -295,7 +297,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
         "pipeline_layout": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
-        "dispatch_precision": "none", "etp": 1,
+        "dispatch_precision": "none", "etp": 1, "dispatch": "plain", "node_limit": "none",
     }  # fmt: skip
 
 

@@ -13,7 +13,10 @@ from simcore.records import NamedTuple, Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload"]
+GroupKind = Literal[
+    "tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a", "cp_p2p",
+    "ep_intra", "ep_inter",
+]  # fmt: skip
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -55,8 +58,8 @@ class Cells(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """The keys of a header; None where a key is missing. `cp`, `shard` and `whole_experts` are of models
-    alone.
+    """The keys of a header; None where a key is missing. `cp`, `cp_inner`, `shard`, `whole_experts` and
+    `ep_node` are of models alone.
     """
 
     tp: int | None = None
@@ -75,9 +78,13 @@ class Header(Struct, frozen=True):
     """Bytes of one activation between neighbouring stages."""
     cp: int = 1
     """Ranks that share a sequence."""
+    cp_inner: int = 0
+    """As `Layout` has it."""
     shard: int = 0
     """Ranks that share out weights; 0 for all."""
     whole_experts: bool = False
+    """As `Layout` has it."""
+    ep_node: int = 0
     """As `Layout` has it."""
     checkpoints: tuple[int, ...] = ()
     """Row indices, from 0."""
@@ -163,6 +170,7 @@ class ModelParameters(Struct, frozen=True):
     pp: int | None = None
     cp: int | None = None
     cp_comm_type: str | None = None
+    cp_inner: int | None = None
     schedule: str | None = None
     microbatches: int | None = None
     virtual_stages: int | None = None
@@ -193,7 +201,11 @@ class ModelParameters(Struct, frozen=True):
     expert_imbalance: str | None = None
     expert_capacity: float | None = None
     expert_placement: str | None = None
+    pad_to_capacity: bool = False
+    dispatch: str | None = None
+    node_limit: int | None = None
     dispatch_precision: str | None = None
+    rank_order: str = RANK_ORDERS[0]
     seed: int = 0
     grad_dtype: str | None = None
     precision: str | None = None

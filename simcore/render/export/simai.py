@@ -209,6 +209,7 @@ def extract_stage(workload: Workload, stage: int) -> Workload:
     for option, cells_there in (
         ("--overlap-tp", workload.split_cells),
         ("--expert-imbalance", workload.uneven),
+        ("--seq-imbalance", workload.packed),
     ):
         if cells_there:
             raise UsageError(

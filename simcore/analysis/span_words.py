@@ -43,7 +43,7 @@ from simcore.sources.simulated import (
 from simcore.trace.findings import Dependency
 from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSummary, format_clock, microbatch_words, slack_words
 from simcore.trace.lanes import PHASE_WORDS, Lanes, SpanWords
-from simcore.units import byte_size, duration, format_number, plural, short_number
+from simcore.units import byte_size, duration, format_number, group_digits, plural, short_number
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
@@ -97,7 +97,8 @@ def _explain_compute(
     rank_class = simulation.timeline.classes[class_id]
     ops = simulation.timeline.stage_program(class_id).ops
     row, program = ops.row[op], simulation.program
-    ns = cost.ns_of(rank_class.expert, program.packing_of(rank_class.replica, ops.microbatch[op]))
+    packing = program.packing_of(rank_class.replica, ops.microbatch[op])
+    ns = cost.ns_of(rank_class.expert, packing)
     cell = _find_cell(simulation, class_id, op)
     factors = [
         (simulation.parameters.compute_scale, "compute scale"),
@@ -116,6 +117,9 @@ def _explain_compute(
         is_fullest = phase is not None and ns == cost.ns
         cell_ops = maker.summarize_ops(simulation.setup.model, row, phase) if is_fullest and phase else ""
         words += f": {cell_ops}" if cell_ops else ""
+        packed = simulation.workload.packed
+        if packed is not None and cost.by_packing:
+            words += f", documents of up to {group_digits(packed.longest[packing])} tokens"
     return words, scaled(ns, product), factors
 
 

@@ -143,7 +143,8 @@ class MegatronRows:
                 ns = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_packing)
                 if len(set(ns)) > 1:
                     cells[phase, index] = ns
-        return PackedCells(packing.of_replica, cells)
+        longest = tuple(microbatch.longest for microbatch in packing.microbatches)
+        return PackedCells(packing.of_replica, cells, longest)
 
     def _split_cells(self) -> dict[tuple[Phase, int], SplitCell]:
         """Returns with `--overlap-tp` the cells of layers whose collectives overlap with their products."""

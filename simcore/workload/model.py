@@ -126,6 +126,8 @@ class PackedCells(Struct, frozen=True):
     """By replica, for each of its micro-batches which of the different ones it is."""
     compute_ns: Mapping[tuple[Phase, int], tuple[int, ...]]
     """(phase, row) -> the compute in each of these, ns; the first is that of the columns."""
+    longest: tuple[int, ...]
+    """Tokens of the longest document in each of these."""
 
 
 class StageRows(Struct, frozen=True):

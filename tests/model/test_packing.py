@@ -10,15 +10,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
+from simcore.analysis.span_words import explain_duration
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.costs import Costs, step_flops
 from simcore.model.gpu import find_gpu
+from simcore.model.opening import MODELS
 from simcore.model.operations import attention
 from simcore.model.packing import PackedMicrobatch, Packing, pack_documents
 from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation
+from simcore.units import duration
 from simcore.words.simulated_sentences import find_sentences
 from simcore.workload.model import ModelParameters
 from tests.model.test_megatron import SMALL, report, run
@@ -441,6 +444,33 @@ def test_a_sentence_says_who_waits_for_the_longest(
     assert next(one.rule for one in find_sentences(slow) if one.rule in RULES) == "straggler"
     even = SimulatedRun(run(LONG, **given))
     assert not any(one.rule == "uneven-sequences" for one in find_sentences(even))
+
+
+def test_the_explanation_of_a_cell_has_the_most_and_the_least_attention(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, "0,0,8192\n0,1,1024,1024\n1,0,8192\n1,1,4096,4096\n")
+    words = ["--model", "llama-3-8b", "--gpu", "h100", "--world", "2", "--global-batch", "4"]
+    assert main(["report", *words, "--seq-imbalance", path, "--explain", "attention_core:fwd"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "compute_ns" in line)
+    found = run(MODELS["llama-3-8b"], gpu="h100", world=2, global_batch=4, seq_imbalance=path)
+    cells = found.workload.packed
+    assert cells is not None
+    each = cells.compute_ns["fwd", found.workload.name.index("attention_core")]
+    assert max(each) == each[0] > min(each) == each[-1]
+    assert f"{each[0]:,} ns".replace(",", " ") in line
+    assert figures(line)[-1] == duration(each[-1])
+    # And that of a span its own.
+    for rank, microbatch, longest in ((0, 0, "8 192"), (0, 1, "1 024"), (1, 1, "4 096")):
+        ops, start, end = found.timeline.columns(rank)
+        span = next(
+            op
+            for op, row in enumerate(ops.row)
+            if ops.microbatch[op] == microbatch and found.workload.name[row] == "attention_core"
+        )
+        words = explain_duration(found, rank, span)
+        assert words.startswith(duration(end[span] - start[span]))
+        assert words.endswith(f"documents of up to {longest} tokens")
 
 
 def test_of_one_dp_rank_the_longest_micro_batch_is_named(tmp_path: Path) -> None:

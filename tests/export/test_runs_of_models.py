@@ -17,7 +17,7 @@ def exported(words: str, name: str, out: Path) -> int:
     return main(["export", *words.split(), "--format", name, "-o", str(out)])
 
 
-@pytest.mark.parametrize("words", [HYBRID, f"{HYBRID} --offload 55", UNEVEN, PIECES])
+@pytest.mark.parametrize("words", [HYBRID, f"{HYBRID} --offload 55", UNEVEN, PACKED, PIECES])
 def test_timelines_are_written(words: str, tmp_path: Path) -> None:
     assert exported(words, "chrome", tmp_path / "run.json") == 0
     assert exported(words, "csv", tmp_path / "run.csv") == 0
@@ -29,7 +29,7 @@ def test_timelines_are_written(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["--model llama-3-8b --gpu h100 --world 4 --global-batch 8 --zero 3", HYBRID, UNEVEN]
+    "words", ["--model llama-3-8b --gpu h100 --world 4 --global-batch 8 --zero 3", HYBRID, UNEVEN, PACKED]
 )
 def test_execution_traces_take_the_same_step(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -123,7 +123,7 @@ def packed_words(simulation: Simulation, row: int, phase: Phase) -> str:
     """
     packed = simulation.workload.packed
     ns = packed.compute_ns.get((phase, row)) if packed is not None else None
-    return f", where documents are longest; {duration(ns[-1])} where they are shortest" if ns else ""
+    return f", with the shortest documents {duration(ns[-1])}" if ns else ""
 
 
 def collective_factors(simulation: Simulation, row: int, cell: LayerCell) -> str:

@@ -185,6 +185,15 @@ def test_who_has_the_longest_documents_decides_the_step_by_hand(tmp_path: Path) 
     row = even.workload.name.index("attention_core")
     assert sum(of.compute_ns[row] for of in cells) == whole == 2_145_180 + 6_334_716
     assert found.step_time_ns == even.step_time_ns - 2 * (whole - halves)
+    # With the mean on each micro-batch.
+    spread = sum(
+        round((2 * each[0] + each[1] + each[2]) / 4)
+        for each in ([attention_ns([16384 // n] * n, back) for n in (1, 2, 4)] for back in (False, True))
+    )
+    assert SimulatedRun(found).variants.step_ns_with_even_sequences == even.step_time_ns - 4 * (
+        whole - spread
+    )
+    assert SimulatedRun(even).variants.step_ns_with_even_sequences is None
     accounts = SimulatedRun(found).accounts
     assert [one.wait_ns for one in accounts] == [0, 2 * (halves - quarters)]
     assert [one.busy_ns for one in accounts] == [

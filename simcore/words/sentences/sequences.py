@@ -29,6 +29,8 @@ class UnevenSequences(Weighed, frozen=True):
     """The ranks that wait longest for them."""
     kind: GroupKind
     """The kind of group of the collectives in which they wait."""
+    even_ns: int | None
+    """The step with attention spread evenly; None where it is not known."""
 
     @property
     def text(self) -> str:
@@ -38,7 +40,7 @@ class UnevenSequences(Weighed, frozen=True):
         return (
             f"Attention of dp {who} {self.replicas.words()} takes {self.of_mean:.2f} times the mean, as "
             f"{its} sequences are longer: {Who(self.early).inside} {wait} {self.figure(self.ns)}{each} for "
-            f"{it} in {collectives_of(self.kind)}."
+            f"{it} in {collectives_of(self.kind)}{_even_words(self, self.even_ns)}."
         )
 
 
@@ -53,13 +55,20 @@ class LongestMicrobatch(Weighed, frozen=True):
     replica: int
     of_mean: float
     """Its attention over that of the mean micro-batch."""
+    even_ns: int | None
+    """The step with attention spread evenly; None where it is not known."""
 
     @property
     def text(self) -> str:
         return (
             f"Micro-batch {self.microbatch} of dp rank {self.replica} has the longest sequences: its "
-            f"attention takes {self.of_mean:.2f} times the mean, {self.figure(self.ns)} more."
+            f"attention takes {self.of_mean:.2f} times the mean, {self.figure(self.ns)} more"
+            f"{_even_words(self, self.even_ns)}."
         )
+
+
+def _even_words(sentence: Weighed, even_ns: int | None) -> str:
+    return "" if even_ns is None else f"; spread evenly, the step would be {sentence.change(even_ns)}"
 
 
 def find_uneven_sequences(run: RunSums) -> Iterator[UnevenSequences | LongestMicrobatch]:
@@ -70,12 +79,13 @@ def find_uneven_sequences(run: RunSums) -> Iterator[UnevenSequences | LongestMic
     waits = run.results.class_waits
     longest = find_longest_wait(run.classes, waits) if waits else None
     uneven = None if longest is None else find_late_replicas(run, longest)
+    even_ns = run.results.variants.step_ns_with_even_sequences
+    lost_ns = run.mean_ns["wait"] if even_ns is None else max(run.step_ns - even_ns, 0)
+    fault = run.is_worth_saying(lost_ns, _BLAMED)
     if longest is not None and uneven is not None:
-        lost = run.mean_ns["wait"]
         yield UnevenSequences(
-            step_ns=run.step_ns, ns=longest.ns, cause="uneven sequences", lost_ns=lost,
-            fault=run.is_worth_saying(lost, _BLAMED), replicas=uneven[0], of_mean=uneven[1],
-            early=longest.early, kind=longest.kind,
+            step_ns=run.step_ns, ns=longest.ns, cause="uneven sequences", lost_ns=lost_ns, fault=fault,
+            replicas=uneven[0], of_mean=uneven[1], early=longest.early, kind=longest.kind, even_ns=even_ns,
         )  # fmt: skip
         return
     by_stage = [_attention_ns(run, stage) for stage in range(run.simulation.layout.pp)]
@@ -87,10 +97,10 @@ def find_uneven_sequences(run: RunSums) -> Iterator[UnevenSequences | LongestMic
     ]
     mean = sum(ns for ns, _, _ in each) / len(each)
     ns, replica, microbatch = max(each)
-    if run.is_worth_saying(round(ns - mean)):
+    if run.is_worth_saying(round(ns - mean)) or run.is_worth_saying(lost_ns):
         yield LongestMicrobatch(
-            step_ns=run.step_ns, ns=round(ns - mean), microbatch=-microbatch, replica=-replica,
-            of_mean=ns / mean,
+            step_ns=run.step_ns, ns=round(ns - mean), cause="uneven sequences", lost_ns=lost_ns, fault=fault,
+            microbatch=-microbatch, replica=-replica, of_mean=ns / mean, even_ns=even_ns,
         )  # fmt: skip
 
 

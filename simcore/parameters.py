@@ -135,7 +135,7 @@ class Parameters(Struct, frozen=True):
     jitter: float = 0.0
     """The standard deviation of every duration, as a share of it."""
     seed: int = 0
-    """The seed of the jitter and of random loads of experts."""
+    """The seed of the jitter, of random loads of experts and of random documents."""
     no_fold: bool = False
     """Whether every rank is simulated, not one of each class."""
     replay: bool = False
@@ -162,6 +162,8 @@ class Parameters(Struct, frozen=True):
     """Sequences of a step."""
     seq: int | None = None
     """Tokens of a sequence."""
+    seq_imbalance: str | None = None
+    """How documents are packed into sequences."""
     sequence_parallel: str | None = None
     """`on` divides activations between linears among tp ranks."""
     overlap_tp: bool = False
@@ -602,7 +604,12 @@ FLAGS: tuple[Flag, ...] = (
         "every duration times 1 + SIGMA x a random number (normal, mean 0)",
     ),
     Flag(
-        "seed", "faults", "count", "", "N", "seed of the jitter, and of the loads of experts that are drawn"
+        "seed",
+        "faults",
+        "count",
+        "",
+        "N",
+        "seed of the jitter, and of loads of experts and documents that are drawn",
     ),
     Flag(
         "no_fold",
@@ -719,6 +726,16 @@ FLAGS: tuple[Flag, ...] = (
         of=_MODEL,
     ),
     Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
+    Flag(
+        "seq_imbalance",
+        "model",
+        "text",
+        "",
+        "lognormal:SIGMA|FILE",
+        "documents packed into sequences, which attention does not cross: lengths drawn at random (--seed), "
+        "or a file with those of each micro-batch of each dp rank (default: a sequence is a document)",
+        of=_MODEL,
+    ),
     Flag(
         "sequence_parallel",
         "model",

@@ -61,6 +61,7 @@ class RunKeywords(TypedDict, total=False):
     microbatch_size: int | None
     global_batch: int | None
     seq: int | None
+    seq_imbalance: str | int | PathLike[str] | None
     sequence_parallel: str | int | bool | None
     overlap_tp: bool | None
     flash: str | int | bool | None
@@ -158,6 +159,7 @@ class SweepKeywords(TypedDict, total=False):
     microbatch_size: int | Iterable[int | None] | None
     global_batch: int | Iterable[int | None] | None
     seq: int | Iterable[int | None] | None
+    seq_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     sequence_parallel: str | int | bool | Iterable[str | int | bool | None] | None
     overlap_tp: bool | Iterable[bool | None] | None
     flash: str | int | bool | Iterable[str | int | bool | None] | None

@@ -16,6 +16,7 @@ from simcore.model.operations.attention import attention_backward_ratio, attenti
 from simcore.model.operations.experts import grouped_product_time, grouped_weight_gradient_time
 from simcore.model.operations.products import BYTES, product_time
 from simcore.model.operations.timing import OperationTime
+from simcore.model.packing import PackedMicrobatch
 from simcore.model.training import Training
 from simcore.records import NamedTuple, replace
 from simcore.workload.model import GroupKind
@@ -248,8 +249,10 @@ class Costs:
         half = product._replace(seconds=product.seconds / 2, flops=product.flops / 2, bytes=product.bytes / 2)
         return [half._replace(name=f"{product.name} again")]
 
-    def attention_core(self) -> RowOps:
-        """Returns attention between its linears."""
+    def attention_core(self, packed: PackedMicrobatch | None = None) -> RowOps:
+        """Returns attention between its linears. packed: the documents of a micro-batch, where sequences are
+        no documents.
+        """
         training, gpu = self.training, self.gpu
         model = training.model
         # A rank has all heads of its part of the sequence, or by all-to-all some of a longer part.
@@ -261,9 +264,15 @@ class Costs:
         if training.flash:
             moved_bytes = 2.0 * training.tokens * by_heads * heads * 2 * (model.query_dim + model.value_dim)
             kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp // by_heads, 1)
+            batch, keys = training.microbatch_size, training.seq
+            squares = longest = None
+            if packed is not None:
+                batch, (keys, squares, longest) = 1, packed
+                queries = keys * by_heads / training.cp
+                moved_bytes *= keys / (training.microbatch_size * training.seq)
             op_time = attention_time(
-                gpu, "bf16", training.microbatch_size, int(queries), int(heads), kv_heads,
-                model.query_dim, model.value_dim, keys=training.seq,
+                gpu, "bf16", batch, math.ceil(queries), int(heads), kv_heads,
+                model.query_dim, model.value_dim, keys=keys, squares=squares, longest_keys=longest,
             )  # fmt: skip
             forward, ratio = op_time.seconds, attention_backward_ratio(gpu, model.query_dim)
             if not self.engine.newest_attention:
@@ -526,11 +535,12 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     The model's: three times the forward's products, attention over the whole square of scores, the output
     layer (the formula of arXiv 2104.04473, which counts no causal mask). causal: counts only the half of the
     square that a causal mask leaves. The hardware's include what is recomputed, and padding of experts.
+    Packed documents have a square each.
     """
     # Biases and norms are left out: they are no products.
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
-    core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
+    core = 2.0 * training.seen_keys * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
     layers = again = padded = 0.0
     recomputed_layers = {
         layer
@@ -597,6 +607,10 @@ class Row(NamedTuple):
     """The collective of the weight gradient."""
     by_rank: tuple[RowOps, ...] = ()
     """The ops of each rank of an expert group, where they differ."""
+    by_packing: tuple[RowOps, ...] = ()
+    """The ops in each of the different micro-batches, where packed documents make them differ; the first are
+    `ops`.
+    """
 
 
 NOTHING = RowOps([], [], [])

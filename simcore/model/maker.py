@@ -119,6 +119,7 @@ class ModelMaker:
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
+                "seq_imbalance": "none",
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
                 "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
@@ -258,6 +259,10 @@ class ModelMaker:
             return arguments.config, arguments
         if self.model is None:
             raise UsageError("--as-aicb: found neither a model nor --aicb-args, expected one of them")
+        if parameters.seq_imbalance is not None:
+            raise UsageError(
+                "--seq-imbalance: AICB's rows are those of every micro-batch; without --as-aicb it would fit"
+            )
         config = _config_of(resolve_training(self.model, parameters), self.model)
         check_config(config)
         return config, None
@@ -295,7 +300,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "shard_size": training.shards if training.zero else "none",
         "bucket_size": training.bucket_size or "none",
         "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
-        "pipeline_layout": "none",
+        "pipeline_layout": "none", "seq_imbalance": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
         "dispatch_precision": "none", "etp": 1, "dispatch": "plain", "node_limit": "none",
     }  # fmt: skip

@@ -24,7 +24,15 @@ from simcore.model.sharding import (
     whole_parameters,
 )
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, Phase, SplitCell, StageRows, UnevenCell
+from simcore.workload.model import (
+    PHASES,
+    GroupKind,
+    PackedCells,
+    Phase,
+    SplitCell,
+    StageRows,
+    UnevenCell,
+)
 
 # SMs that NCCL takes from compute: one for each of its channels between servers.
 _NCCL_SMS = 16
@@ -110,6 +118,7 @@ class MegatronRows:
             buckets=self._buckets(),
             split_cells=self._split_cells(),
             uneven=self._uneven(),
+            packed=self._packed(),
             host_link=training.offload,
             gathers_in_forward=training.keeps_weights,
         )
@@ -127,6 +136,20 @@ class MegatronRows:
                 if compute or ports:
                     uneven[phase, index] = UnevenCell(compute, ports)
         return uneven
+
+    def _packed(self) -> PackedCells | None:
+        """Returns the cells in which micro-batches differ by their documents."""
+        packing = self.training.packing
+        if packing is None:
+            return None
+        cells: dict[tuple[Phase, int], tuple[int, ...]] = {}
+        for index, row in enumerate(self._rows):
+            for phase in PHASES:
+                ns = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_packing)
+                if len(set(ns)) > 1:
+                    cells[phase, index] = ns
+        longest = tuple(microbatch.longest for microbatch in packing.microbatches)
+        return PackedCells(packing.of_replica, cells, longest)
 
     def _split_cells(self) -> dict[tuple[Phase, int], SplitCell]:
         """Returns with `--overlap-tp` the cells of layers whose collectives overlap with their products."""
@@ -429,7 +452,7 @@ class MegatronRows:
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
         rows = [self._column("attention_column", concat_ops(costs.norm(), costs.attention_in()))]
-        core = Row("attention_core", costs.attention_core())
+        core = self._attention_core()
         if training.cp > 1:
             before, behind = self._exchange()
             rows += [*before, core, *behind]
@@ -443,6 +466,13 @@ class MegatronRows:
         else:
             rows += self._moe()
         return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
+
+    def _attention_core(self) -> Row:
+        packing = self.training.packing
+        if packing is None:
+            return Row("attention_core", self.costs.attention_core())
+        each = tuple(map(self.costs.attention_core, packing.microbatches))
+        return Row("attention_core", each[0], by_packing=each)
 
     def _split_recomputed(self, row: Row) -> list[Row]:
         """Returns a row of a layer, with the parts that `--recompute-rows` runs again as rows of
@@ -623,21 +653,27 @@ class MegatronRows:
 
     def _at_least_host(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of a layer, filled up to the time that the host needs to start its kernels."""
-        each = self.costs.host
-        idle = []
+        packing, last = self.training.packing, rows[-1]
+        waits = [self._host_wait(rows, index) for index in range(len(packing.microbatches) if packing else 1)]
+        if not any(map(any, waits)):
+            return rows
+        each = tuple(concat_ops(last.ops, wait) for wait in waits)
+        return [*rows[:-1], last._replace(ops=each[0], by_packing=each if packing else ())]
+
+    def _host_wait(self, rows: list[Row], index: int) -> OpCells:
+        """Returns how long the rows of a layer wait for the host. index: of the micro-batch among the
+        different ones.
+        """
+        waits: list[list[Op]] = []
         for phases, small in zip((("fwd",), ("ig", "wg")), self.costs.kernels.small, strict=True):
-            ops = [op for row in rows for phase in phases for op in getattr(row.ops, phase)]
+            cells = [row.by_packing[index] if row.by_packing else row.ops for row in rows]
+            ops = [op for of_row in cells for phase in phases for op in getattr(of_row, phase)]
             launches = small + sum(op.kernels for op in ops)
             launches += self.costs.kernels.routing if any(row.name == "moe_router" for row in rows) else 0
-            idle.append(max(0.0, launches * each - sum(op.seconds for op in ops)))
-        if not any(idle):
-            return rows
-        forward_wait, backward_wait = (
-            [Op("host starts kernels", 0, 0, 0, idle_ns, "host")] if idle_ns else [] for idle_ns in idle
-        )
-        waits = OpCells(forward_wait, backward_wait, [])
-        last = rows[-1]
-        return [*rows[:-1], last._replace(ops=concat_ops(last.ops, waits))]
+            idle = max(0.0, launches * self.costs.host - sum(op.seconds for op in ops))
+            waits.append([Op("host starts kernels", 0, 0, 0, idle, "host")] if idle else [])
+        forward_wait, backward_wait = waits
+        return OpCells(forward_wait, backward_wait, [])
 
     def _embedding(self) -> Row:
         act, parallel = self._act, self.training.sequence_parallel

@@ -9,6 +9,7 @@ from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import ENGINES
 from simcore.model.gpu import find_gpu
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
@@ -140,6 +141,8 @@ class Training(Struct, frozen=True):
     """Layers of each position that predict further tokens; () for none."""
     cp_heads: int = 1
     """Ranks of a cp group that scatter heads among them: all with `a2a`, an inner group with `a2a+p2p`."""
+    packing: Packing | None = None
+    """The documents in the sequences; None where each sequence is one."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -156,6 +159,12 @@ class Training(Struct, frozen=True):
     def tokens(self) -> int:
         """Tokens of a micro-batch on one rank of a cp group."""
         return self.microbatch_size * self.seq // self.cp
+
+    @property
+    def seen_keys(self) -> float:
+        """Keys of the document of a token, the mean of all tokens: of the whole square of scores."""
+        packing = self.packing
+        return self.seq if packing is None else packing.squares / (self.global_batch * self.seq)
 
     @property
     def shard(self) -> int:
@@ -403,6 +412,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, capacity=_padded_capacity(training, parameters))
     training = _with_dispatch(training, parameters)
     training = replace(training, loads=_loads(training, parameters))
+    training = replace(training, packing=_packing(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
 
 
@@ -703,6 +713,20 @@ def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | Non
     if moe is None:
         return None
     return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+
+
+def _packing(training: Training, parameters: ModelParameters) -> Packing | None:
+    """Returns the documents in the sequences. Raises `UsageError` where they change nothing."""
+    if parameters.seq_imbalance is None:
+        return None
+    if not training.flash:
+        raise UsageError(
+            "--seq-imbalance with --flash off: attention computes all scores of a sequence, whatever its "
+            "documents; --flash on would fit"
+        )
+    return pack_documents(
+        parameters, training.dp, training.microbatches, training.microbatch_size, training.seq
+    )
 
 
 def _with_sharding(

@@ -50,9 +50,13 @@ class ComputeCost(NamedTuple):
     """The factor of its layer."""
     by_rank: tuple[int, ...] = ()
     """ns by index in the expert group, where the ranks of one differ."""
+    by_packing: tuple[int, ...] = ()
+    """ns in each of the different micro-batches, where these differ by their documents."""
 
-    def ns_of(self, expert: int) -> int:
-        """Returns the ns of the rank at an index in its expert group."""
+    def ns_of(self, expert: int, packing: int = 0) -> int:
+        """Returns the ns of the rank at an index in its expert group, in one of the micro-batches."""
+        if self.by_packing:
+            return self.by_packing[packing]
         return self.by_rank[expert] if self.by_rank else self.ns
 
 
@@ -383,6 +387,12 @@ class Program(Struct, frozen=True):
     """The rules of the schedule, also of one from a file."""
     placement: Placement = SINGLE_STAGE
     """Where the parts of the model are."""
+    packings: tuple[tuple[int, ...], ...] = ()
+    """By replica, for each micro-batch which of the different ones it is; () where they do not differ."""
+
+    def packing_of(self, replica: int, microbatch: int) -> int:
+        """Returns which of the different micro-batches one of a replica is."""
+        return self.packings[replica][microbatch] if self.packings and microbatch >= 0 else 0
 
     @property
     def stage_ops(self) -> int:

@@ -183,7 +183,8 @@ class Bounds:
         parameters = setup.parameters
         if (
             parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or parameters.expert_imbalance or setup.rules.network.needs_all_ranks
+            or parameters.slow_link or parameters.expert_imbalance or parameters.seq_imbalance
+            or setup.rules.network.needs_all_ranks
         ):  # fmt: skip
             return 0
         units = self._units_of(setup, training)

@@ -126,6 +126,17 @@ class UnevenCell(NamedTuple):
     """The bytes through the port of each rank in the cell's collective."""
 
 
+class PackedCells(Struct, frozen=True):
+    """The compute cells in which micro-batches differ, as other documents are packed into them."""
+
+    of_replica: tuple[tuple[int, ...], ...]
+    """By replica, for each of its micro-batches which of the different ones it is."""
+    compute_ns: Mapping[tuple[Phase, int], tuple[int, ...]]
+    """(phase, row) -> the compute in each of these, ns; the first is that of the columns."""
+    longest: tuple[int, ...]
+    """Tokens of the longest document in each of these."""
+
+
 class StageRows(Struct, frozen=True):
     """The rows of one pipeline stage, where stages differ: indices into the columns of the workload."""
 
@@ -185,6 +196,7 @@ class ModelParameters(Struct, frozen=True):
     microbatch_size: int | None = None
     global_batch: int | None = None
     seq: int | None = None
+    seq_imbalance: str | None = None
     sequence_parallel: str | None = None
     flash: str | None = None
     recompute: str | None = None
@@ -308,6 +320,8 @@ class Workload(Struct, frozen=True):
     """The cells whose collectives overlap with their own products."""
     uneven: Mapping[tuple[Phase, int], UnevenCell] = field(default_factory=dict)
     """The cells in which ranks of an expert group differ; the columns have those of the fullest rank."""
+    packed: PackedCells | None = None
+    """The cells in which micro-batches differ; None where they do not."""
     host_link: float = 0.0
     """The bandwidth of the link to the host's memory (group `offload`), GB/s."""
     gathers_in_forward: bool = False

@@ -230,6 +230,7 @@ def test_of_layouts_of_models_by_name(given: tuple[str, int, int, float, str, st
         {"time_scale": ("stream tp=0.5",)},
         {"no_fold": True},
         {"expert_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
+        {"seq_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
         {"network": "links"},
     ],
 )

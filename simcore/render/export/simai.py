@@ -210,6 +210,7 @@ def extract_stage(workload: Workload, stage: int) -> Workload:
         ("--overlap-tp", workload.split_cells),
         ("--expert-imbalance", workload.uneven),
         ("--dispatch hierarchical", workload.header.ep_node),
+        ("--seq-imbalance", workload.packed),
     ):
         if cells_there:
             raise UsageError(

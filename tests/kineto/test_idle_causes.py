@@ -93,8 +93,8 @@ def gap_of(folder: Path, events: list[dict[str, Any]]) -> HostGap:
 
 
 def test_all_gaps_are_summed_by_whether_the_next_kernel_was_queued(tmp_path: Path) -> None:
-    """Kernels at 1000, 1030, 1050, 1052 and 1100 us, of 10 us, the third of 20; the calls that launch them end 5 us after their
-    start. Planted: gaps from the end of the kernel before in place of the latest end; the start of the call.
+    """Kernels at 1000, 1030, 1050, 1052 and 1100 us, of 10 us, the third of 20; the calls that launch them
+    take 5 us. Planted: gaps from the end of the kernel before in place of the latest end.
     """
     begun = {1: 900, 2: 905, 3: 1046, 4: 1047, 5: 1080}
     starts = {1: 1000, 2: 1030, 3: 1050, 4: 1052, 5: 1100}
@@ -105,7 +105,7 @@ def test_all_gaps_are_summed_by_whether_the_next_kernel_was_queued(tmp_path: Pat
             kernel(one, starts[one]) | {"dur": 20 if one == 3 else 10},
         ]
     results = results_of(tmp_path, events)
-    # The gaps begin at 1010, 1040 and 1070 us. The first waits for no launch, the others at least half of them.
+    # The gaps begin at 1010, 1040 and 1070 us. The first one waits for no launch, the others do.
     assert sum_gaps(results.measured.ranks) == GapSums(queued=1, queued_ns=20_000, late=2, late_ns=40_000)
     (sentence,) = [one.text for one in results.figures.insights if one.rule == "most-time"]
     assert {"40.000 us", "2 gaps", "20.000 us", "1 gap"} <= {*re.findall(r"[\d.]+ us|\d gaps?", sentence)}

@@ -52,7 +52,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def opening_options(arguments: argparse.Namespace) -> OpeningOptions:
     """Returns which of a directory's measured runs is requested, and what of it."""
-    explicit_values = {
+    explicit_values: dict[str, Any] = {
         name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
     }
     # The ranks of `export` are those that it writes.

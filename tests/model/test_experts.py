@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from simcore.analysis.model_figures import find_model_rows, make_memory_lane, make_model_figures
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters

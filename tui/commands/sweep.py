@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from simcore.diagnostics import Cancelled, UsageError, printable
 from simcore.units import plain_number, plural
-from tui.commands.arguments import Parser, add_model, add_parameters, parse_parameters
+from tui.commands.arguments import (
+    Parser,
+    add_launch,
+    add_model,
+    add_parameters,
+    launch_of,
+    opened_name,
+    parse_parameters,
+)
 from tui.commands.opened import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -57,6 +65,11 @@ _UPDATE_INTERVAL_S = 0.5
 _LOG_INTERVAL_S = 10.0
 # Parameters that may have several values without --vary.
 LISTED = ("world", "gpu", "cluster")
+# What launch arguments state for their own layout, beside what --layouts varies.
+_OF_ONE_LAYOUT = (
+    "microbatches", "stage_layers", "pipeline_layout", "account_for_embedding", "account_for_loss",
+    "recompute_layers", "recompute_rows", "etp", "shard_size", "reshard_after_forward", "pp_scatter",
+)  # fmt: skip
 
 
 def build_parser() -> Parser:
@@ -64,6 +77,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="wltui sweep", description=_DESCRIPTION, epilog=_DOCUMENT, examples=_EXAMPLES)
     parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file, or a model's config.json")
     add_model(parser)
+    add_launch(parser)
     group = parser.add_argument_group("points")
     group.add_argument(
         "--vary",
@@ -115,6 +129,12 @@ def build_parser() -> Parser:
         help="write each point to FILE as soon as it is there, one line each",
     )
     group.add_argument("--resume", action="store_true", help="go on with FILE where it was stopped")
+    group.add_argument(
+        "--emit",
+        metavar="PROJECT",
+        help="print only the launch arguments of the fastest point: megatron (a command), torchtitan (TOML) "
+        "or deepspeed (JSON); what they cannot state is a warning",
+    )
     group.add_argument("--json", action="store_true", help="counts, best points and front as JSON")
     group.add_argument("--csv", action="store_true", help="all points as CSV")
     group.add_argument(
@@ -158,6 +178,8 @@ def main(words: list[str]) -> int:
     arguments = build_parser().parse_args(words)
     if arguments.json and arguments.csv:
         raise UsageError("--json beside --csv: give one of the two")
+    if arguments.emit is not None:
+        _check_emit(arguments)
     if arguments.merge:
         return _merge(arguments)
     if arguments.force:
@@ -182,7 +204,7 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
     from simcore.sweeping.running import SweepOptions
 
     list_axes = [_take_list_axis(arguments, field) for field in LISTED]
-    parameters = parse_parameters(arguments)
+    parameters = parse_parameters(arguments, _free_fields(arguments, list_axes))
     space = _build_space(arguments, parameters, [axis for axis in list_axes if axis is not None])
     rule, prunes = _build_rule(arguments)
     jobs = _parse_count("--jobs", arguments.jobs, 4096)
@@ -261,7 +283,9 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             resume_text = f"; {printable(arguments.output)} keeps them, and --resume goes on"
         why = f"the time limit of {printable(arguments.time_limit, 20)} is over" if is_over else "stopped"
         print(f"wltui: {why} after {plural(outcome.total, 'point')}{resume_text}", file=sys.stderr)
-    if page is None:
+    if arguments.emit is not None:
+        _print_launch(arguments, options, outcome)
+    elif page is None:
         # The page of a part looks like one of all points.
         title, rest = options.title, []
         if is_stopped or is_over:
@@ -271,6 +295,40 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
         outcome.assumed = list_assumptions(outcome, "", options.evaluator.workload)
         _print(arguments, outcome, title, sweep.progress.excluded, rest)
     return 130 if is_stopped else 0
+
+
+def _check_emit(arguments: argparse.Namespace) -> None:
+    """Raises `UsageError` for an unknown project, and for other forms of results beside it."""
+    from simcore.diagnostics import did_you_mean
+    from simcore.model.launch import PROJECTS
+
+    if arguments.emit not in PROJECTS:
+        name = printable(arguments.emit, 40)
+        near = did_you_mean(name, PROJECTS)
+        raise UsageError(f"--emit {name}: one of {', '.join(PROJECTS)} is expected{near}")
+    for option in ("json", "csv", "screen", "merge"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option} beside --emit: give one of the two")
+
+
+def _print_launch(arguments: argparse.Namespace, options: SweepOptions, outcome: Outcome) -> None:
+    """Prints the launch arguments of the fastest point. Raises `UsageError` where there is none."""
+    from simcore.model.launch import LaunchParameters, write_launch
+    from simcore.sweeping.evaluating import candidate_of
+
+    model = getattr(options.evaluator.workload.maker, "model", None)
+    if model is None:
+        raise UsageError("--emit: found a workload file, which has its rows; a model would fit")
+    if not outcome.front.best:
+        raise UsageError(f"--emit: {outcome.count_lines()[0]}, and none of them fits: nothing to write")
+    launch = launch_of(arguments)
+    rest = launch.rest if launch is not None and launch.project == arguments.emit else None
+    parameters = candidate_of(outcome.front.best[0].point).parameters.part(LaunchParameters)
+    text, unstated = write_launch(arguments.emit, model, parameters, rest)
+    print(text, end="")
+    if unstated:
+        names = printable(", ".join(name.replace("_", " ") for name in unstated), 300)
+        print(f"wltui: the arguments of {arguments.emit} do not state: {names}", file=sys.stderr)
 
 
 def _print(
@@ -357,6 +415,19 @@ def _take_list_axis(arguments: argparse.Namespace, field: str) -> SweptParameter
     return axis
 
 
+def _free_fields(arguments: argparse.Namespace, list_axes: Sequence[SweptParameter | None]) -> set[str]:
+    """Returns the parameters of --from-args that the sweep varies: their values there do not count."""
+    fields = {axis.field for axis in list_axes if axis is not None}
+    fields |= {text.partition("=")[0].strip().removeprefix("--").replace("-", "_") for text in arguments.vary}
+    if "dp" in fields:
+        fields.add("world")
+    if arguments.layouts and launch_of(arguments) is not None:
+        from simcore.sweeping.layouts import VARIED
+
+        fields |= {*VARIED, *_OF_ONE_LAYOUT}
+    return fields
+
+
 def _build_space(
     arguments: argparse.Namespace, parameters: Parameters, list_axes: list[SweptParameter]
 ) -> Space:
@@ -441,14 +512,14 @@ def _build_evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Ru
     arguments.run = None
     source = open_from_arguments(arguments)
     sought, prunes = rule
-    name = arguments.file if arguments.model is None else arguments.model
+    name = opened_name(arguments)
     opened = () if name is None else (name,) if arguments.model is None else ("--model", name)
     rule_words = sought.text if prunes else ""
     return build_evaluator(source, opened, space, _parse_price(arguments), rule_words)
 
 
 def _title(arguments: argparse.Namespace) -> str:
-    return printable(os.path.basename(arguments.file or arguments.model or "AICB arguments"), 60)
+    return printable(os.path.basename(opened_name(arguments) or "AICB arguments"), 60)
 
 
 def _csv_page(evaluator: Evaluator) -> Any:

@@ -20,6 +20,7 @@ from simcore.api.values import (
 )
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
+from simcore.sweeping.answers import answer_sentences
 from simcore.sweeping.evaluating import build_evaluator
 from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.pareto_front import Rule
@@ -71,8 +72,8 @@ class Sweep:
 
     @property
     def sentences(self) -> list[str]:
-        """What the best points have in common, and what other values cost."""
-        return Outcome(Rule(), self._points).sentences()
+        """What fits, what the best points have in common, and what other values cost."""
+        return [*answer_sentences(self._points, self._varied), *Outcome(Rule(), self._points).sentences()]
 
     @errors_in_keywords()
     def best(self) -> Run:

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from simcore.diagnostics import Cancelled, UsageError, printable
+from simcore.records import replace
 from simcore.units import plain_number, plural
 from tui.commands.arguments import (
     Parser,
@@ -48,6 +49,14 @@ _EXAMPLES = (
      "the same of a model by its name, in two processes, for two minutes at most"),
     ("wltui sweep --model llama-3-8b --world 64 --global-batch 256 --vary tp=1,2,4,8 --vary pp=1..8*2",
      "every combination of some values"),
+    ("wltui sweep --model llama-3-70b --world 16,32,64,128 --global-batch 128 --layouts --by world --top 1",
+     "the fewest GPUs on which it fits, and the fastest layout of each number"),
+    ("wltui sweep --model llama-3-8b --world 64 --global-batch 256 --layouts --gpu h100,b200 --prices FILE",
+     "which GPU does this step for the least money: FILE has lines like h100 = 2.5, $ for an hour"),
+    ("wltui sweep --model llama-3-8b --world 64 --global-batch 64 --layouts --vary seq=8192..524288*2",
+     "the longest sequence that fits"),
+    ("wltui sweep --model llama-3-8b --world 8 --zero 3 --global-batch 64 --vary microbatch-size=1..8*2",
+     "the largest micro-batch that fits"),
     ("wltui sweep workload.txt --vary microbatches=8..64*2 --vary schedule=1f1b,gpipe,zb-h1",
      "the same of a workload file"),
 )  # fmt: skip
@@ -120,6 +129,11 @@ def build_parser() -> Parser:
     )
     group.add_argument(
         "--price", metavar="DOLLARS", help="price of a GPU for an hour: adds the cost of a step"
+    )
+    group.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="prices of GPUs for an hour, a TOML file like h100 = 2.5: which of --gpu h100,b200 costs least",
     )
     group = parser.add_argument_group("results")
     group.add_argument(
@@ -207,6 +221,10 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
     parameters = parse_parameters(arguments, _free_fields(arguments, list_axes))
     space = _build_space(arguments, parameters, [axis for axis in list_axes if axis is not None])
     rule, prunes = _build_rule(arguments)
+    prices = _read_prices(arguments, space, prunes)
+    if prices is not None and not rule.by and "gpu" in space.varied:
+        # The fastest of each GPU is its cheapest.
+        rule = replace(rule, by="gpu")
     jobs = _parse_count("--jobs", arguments.jobs, 4096)
     if jobs and arguments.engine is not None:
         raise UsageError("--jobs are processes here: give it or --engine")
@@ -214,7 +232,7 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
     evaluator = _build_evaluator(arguments, space, (rule, prunes))
     return SweepOptions(
         evaluator, _title(arguments), rule, prunes, jobs, arguments.engine, shard, arguments.output,
-        arguments.resume, _parse_seconds(arguments.time_limit),
+        arguments.resume, _parse_seconds(arguments.time_limit), prices,
     )  # fmt: skip
 
 
@@ -242,6 +260,7 @@ def _run_on_screen(arguments: argparse.Namespace) -> int:
 
 
 def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
+    from simcore.sweeping.answers import Answers
     from simcore.sweeping.engines import be_nice
     from simcore.sweeping.outcome import Outcome
     from simcore.sweeping.pages import open_from, remaining_lines
@@ -254,6 +273,7 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
         print(f"wltui: {words}", file=sys.stderr)
     be_nice()
     outcome = Outcome(options.rule)
+    answers = Answers(options.evaluator.definition.space.varied, options.prices)
     progress_line = _ProgressLine(sweep.progress, options.prunes)
     page = _csv_page(options.evaluator) if arguments.csv else None
     before = signal.signal(signal.SIGTERM, _interrupt)
@@ -263,6 +283,7 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             print(page.head(), end="")
         for point in sweep.points():
             outcome.add(point)
+            answers.add(point)
             if page is not None:
                 print(page.line(point), end="")
             progress_line.update(outcome)
@@ -293,7 +314,11 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             outcome.open_from = open_from(sweep.progress, options.prunes)
             rest = remaining_lines(outcome, sweep.progress, options.prunes)
         outcome.assumed = list_assumptions(outcome, "", options.evaluator.workload)
-        _print(arguments, outcome, title, sweep.progress.excluded, rest)
+        so_far = "So far: " if is_stopped or is_over else ""
+        _print(
+            arguments, outcome, title, sweep.progress.excluded, rest,
+            [f"{so_far}{sentence}" for sentence in answers.sentences()],
+        )  # fmt: skip
     return 130 if is_stopped else 0
 
 
@@ -332,16 +357,21 @@ def _print_launch(arguments: argparse.Namespace, options: SweepOptions, outcome:
 
 
 def _print(
-    arguments: argparse.Namespace, outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()
+    arguments: argparse.Namespace,
+    outcome: Outcome,
+    title: str,
+    excluded: int = 0,
+    rest: Sequence[str] = (),
+    answers: Sequence[str] = (),
 ) -> None:
     from simcore.sweeping.pages import json_values, text_page
 
     if arguments.json:
         from simcore.render.report.json_text import json_text
 
-        print(json_text(json_values(outcome, excluded, rest)))
+        print(json_text(json_values(outcome, excluded, rest, answers)))
         return
-    print(text_page(outcome, title, excluded, rest), end="")
+    print(text_page(outcome, title, excluded, rest, answers), end="")
 
 
 def read_outcome(path: str) -> Outcome:
@@ -466,6 +496,25 @@ def _parse_price(arguments: argparse.Namespace) -> float | None:
     if price is None or not 0 < price <= 1e9:
         raise UsageError(f"--price {printable(arguments.price, 40)}: $ of a GPU for an hour, like 2.5")
     return price
+
+
+def _read_prices(arguments: argparse.Namespace, space: Space, prunes: bool) -> dict[str, float] | None:
+    """Returns the prices of the GPUs of a sweep; None without --prices."""
+    if arguments.prices is None:
+        return None
+    from simcore.model.training import DEFAULT_GPU
+    from simcore.sweeping.prices import read_prices
+
+    if arguments.price is not None:
+        raise UsageError("--price beside --prices: give one of the two")
+    if prunes and {"world", "dp"} & {*space.varied}:
+        raise UsageError(
+            "--prices: of several numbers of GPUs the fastest is not the cheapest, and slower ones are left "
+            "out: one --world would fit, or --exhaustive"
+        )
+    axes = {axis.field: axis.values for axis in space.axes}
+    gpus = [str(gpu or DEFAULT_GPU) for gpu in axes.get("gpu", (space.base_parameters.gpu,))]
+    return read_prices(arguments.prices, gpus)
 
 
 def _parse_count(option: str, text: str | None, most: int) -> int | None:

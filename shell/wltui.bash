@@ -382,7 +382,7 @@ _shtab_wltui___account_for_loss_nargs=0
 _shtab_wltui_pos_0_choices=("${_shtab_wltui_subparsers[@]}")
 unset _shtab_wltui_pos_1_choices
 _wltui_schedule_or_file() {
-  compgen -W 'layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -W 'layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
   compgen -f -- "$1"
 }
 
@@ -396,12 +396,12 @@ _wltui_network() {
 }
 
 _wltui_schedules_or_file() {
-  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
   compgen -f -- "$1"
 }
 
 _wltui_model_or_file() {
-  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
   compgen -f -- "$1"
 }
 

@@ -15,6 +15,7 @@ BIASES: tuple[Biases, ...] = ("all", "qkv", "none")
 _MOST = {
     "layers": 10_000, "hidden": 1 << 20, "heads": 1 << 14, "kv_heads": 1 << 14, "head_dim": 1 << 14,
     "ffn": 1 << 22, "vocab": 1 << 24, "seq": 1 << 24,
+    "vocab_step": 1 << 20,
 }  # fmt: skip
 _MOST_EXPERTS = 1 << 14
 
@@ -88,6 +89,8 @@ class Model(Struct, frozen=True):
     """The experts; None without any."""
     mla: Mla | None = None
     """The sizes of latent attention; None for other attention."""
+    vocab_step: int = 128
+    """Of what the vocabulary becomes a multiple on each rank of tp; Megatron-LM's default is 128."""
 
     def is_moe(self, layer: int) -> bool:
         """Returns whether a layer, from 0, has experts."""

@@ -72,6 +72,15 @@ def expert_loads(folder: Path) -> list[Diagnostic]:
     return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]
 
 
+def sequence_lengths(folder: Path) -> list[Diagnostic]:
+    (folder / "lengths.csv").write_text("dp,microbatch,length\n0,0,6000,3000\n")
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    with pytest.raises(InputError) as caught:
+        simulate(opened, Parameters(seq_imbalance=str(folder / "lengths.csv")))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "lengths.csv", one.line, one.column)]
+
+
 def launch(*arguments: str) -> Example:
     def example(folder: Path) -> list[Diagnostic]:
         (folder / "run.sh").write_text("torchrun pretrain_gpt.py --bf16 " + " ".join(arguments) + "\n")
@@ -113,6 +122,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "gpu-file": gpu_file,
     "operations-file": operations_file,
     "expert-loads": expert_loads,
+    "sequence-lengths": sequence_lengths,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),
     "launch-argument": launch("--num-layers two"),

@@ -118,8 +118,7 @@ class Model(Struct, frozen=True):
         h, heads = self.hidden, self.heads
         if self.mla:
             mla = self.mla
-            q_out, kv_out = heads * self.query_dim, heads * (mla.qk_nope_head_dim + mla.v_head_dim)
-            sharded = (mla.q_lora_rank or h) * q_out + mla.kv_lora_rank * kv_out + heads * mla.v_head_dim * h
+            sharded = self.latent_up + heads * mla.v_head_dim * h
             whole = h * (mla.kv_lora_rank + mla.qk_rope_head_dim) + mla.kv_lora_rank
             return sharded, whole + (h * mla.q_lora_rank + mla.q_lora_rank if mla.q_lora_rank else 0)
         inner, kv = heads * self.head_dim, 2 * self.kv_heads * self.head_dim
@@ -131,6 +130,15 @@ class Model(Struct, frozen=True):
         if self.qk_norm:
             whole += 2 * self.head_dim
         return sharded, whole
+
+    @property
+    def latent_up(self) -> int:
+        """Parameters that make queries, keys and values of all heads out of latent vectors; 0 without MLA."""
+        mla = self.mla
+        if mla is None:
+            return 0
+        queries = (mla.q_lora_rank or self.hidden) * self.heads * self.query_dim
+        return queries + mla.kv_lora_rank * self.heads * (mla.qk_nope_head_dim + mla.v_head_dim)
 
     def mlp(self, ffn: int) -> tuple[int, int]:
         """Returns the parameters of a feed-forward part of that inner size: (divided by tensor parallelism,

@@ -208,7 +208,10 @@ def main(words: list[str]) -> int:
 def build_sweep(words: list[str]) -> SweepOptions:
     """Returns the sweep of these words. Raises `UsageError` where they give no points."""
     arguments = build_parser().parse_args(words)
-    for option, value in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
+    for option, value in (
+        ("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv),
+        ("--emit", arguments.emit),
+    ):  # fmt: skip
         if value:
             raise UsageError(f"{option} is of the command line: wltui sweep {option} ...")
     return _build_sweep(arguments)

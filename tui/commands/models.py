@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import UsageError, printable
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from simcore.model.sizes import Model
+    from simcore.records import Struct
 
 _DESCRIPTION = (
     "List the models that --model knows by name, with their sizes and parameter counts. With NAME or FILE "
@@ -54,14 +57,13 @@ def main(words: list[str]) -> int:
         print(f"{printable(arguments.save)}: {printable(models[0].name)}, {size} B")
         return 0
     if arguments.json:
-        from simcore.records import asdict
         from simcore.render.report.json_text import json_text
+        from simcore.render.report.memory import parameter_values
 
         model_values = [
-            {**asdict(model), "moe": model.moe and asdict(model.moe), "mla": model.mla and asdict(model.mla),
-             "parameters": model.parameters, "active_parameters": model.active_parameters}
+            _plain_values(model) | parameter_values(model) | {"kinds": _kind_values(model)}
             for model in models
-        ]  # fmt: skip
+        ]
         print(json_text({"schema": "wltui.models/1", "models": model_values}))
         return 0
     print(f"{'model':<18} {'parameters':>12} {'active':>9} {'layers':>7} {'hidden':>7} {'heads':>6}  experts")
@@ -75,6 +77,30 @@ def main(words: list[str]) -> int:
     if arguments.model is not None:
         print("\n" + model_toml(models[0]), end="")
     return 0
+
+
+def _plain_values(part: Struct) -> dict[str, Any]:
+    """Returns the fields of a record of sizes, and of those in it; kinds of layers are listed apart."""
+    from simcore.records import Struct, asdict
+
+    return {
+        key: _plain_values(value) if isinstance(value, Struct) else value
+        for key, value in asdict(part).items()
+        if key not in ("kinds", "pattern")
+    }
+
+
+def _kind_values(model: Model) -> list[dict[str, Any]]:
+    """Returns the kinds of layers, each with how many there are and the parameters of one."""
+    return [
+        _plain_values(model.of_kind(kind))
+        | {
+            "name": model.kinds[kind].name if model.kinds else ("experts" if kind else "dense"),
+            "layers": count,
+            "parameters": model.layer_parameters(kind),
+        }
+        for kind, count in model.count_kinds()
+    ]
 
 
 def _print_recovered(path: str, arguments: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The files of a model, told by their content: a Hugging Face `config.json`, and wltui's own TOML."""
+"""The files of a model, told by their content: a `config.json` or its like, and wltui's own TOML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from simcore.workload.formats.format import FileHead, Format
 _BLANKS = b" \t\r\n\f\v"
 _TABLE = re.compile(r"\[\s*model\s*[\].]")
 # Sizes under the names that configurations have for them.
-_SIZES = (b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b'"architectures"')
+_SIZES = (
+    b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b'"architectures"', b'"dim"',
+    b'"n_layers"', b'"head_num"', b'"layer_num"', b'"ffn_hidden_size"', b'"d_kv_c"', b'"vocab_size"',
+)  # fmt: skip
 
 
 def _is_config(head: FileHead) -> bool:

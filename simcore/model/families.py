@@ -137,7 +137,10 @@ FAMILIES: dict[str, Family] = {
     "gemma": _GEMMA,
     "gemma2": Family(norms=4, tied=True, sliding="alternate", defaults=_defaults(vocab=256000, head_dim=256)),
     "gemma3_text": _GEMMA_3,
-    "gemma4_text": Family(norms=4, qk_norm="head", tied=True, sliding="gemma", layers="gemma4"),
+    "gemma4_text": Family(
+        norms=4, qk_norm="head", tied=True, sliding="gemma", layers="gemma4",
+        defaults=_defaults(hidden_size_per_layer_input=256, head_dim=256),
+    ),
     "minimax_m2": Family(qk_norm="whole"),
     "minimax_m3": _MINIMAX_M3,
     "minimax_m3_vl_text": _MINIMAX_M3,

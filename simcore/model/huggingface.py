@@ -86,7 +86,8 @@ def _text_table(whole: dict[str, Any]) -> tuple[dict[str, Any], str]:
             # The whole has the last word on what its parts share.
             return merge_tables(nested, outer), name
     parts = [whole[name] for name in _PARTS if isinstance(whole.get(name), dict)]
-    return merge_tables(*parts, whole) if parts else whole, ""
+    plain = {key: value for key, value in whole.items() if key not in _PARTS}
+    return merge_tables(*parts, plain) if parts else whole, ""
 
 
 def _kind_of(path: str, whole: dict[str, Any], table: dict[str, Any], nested: str) -> str:
@@ -121,12 +122,13 @@ def _foreign_kind(table: dict[str, Any]) -> str:
         return "simumax"
     if "num_layers" in table and "d_kv_c" in table:
         return "simai"
-    if "dim" in table and ("n_layers" in table or "n_layer" in table):
+    if "dim" in table and "n_layers" in table and table.get("model_type") is None:
         if "o_lora_rank" in table:
             return "deepseek_ref"
         if "kv_lora_rank" in table:
             return "deepseek_v3"
-        return "meta"
+        # Llama 4's has experts of its own way, Mistral's those of Mixtral.
+        return "llama4_text" if "moe_args" in table else "meta"
     if "num_layers" in table and "ffn_hidden_size" in table and table.get("model_type") is None:
         return "megatron"
     return ""
@@ -139,9 +141,11 @@ def _encoder_words(whole: dict[str, Any], table: dict[str, Any]) -> str:
         name in table for name in ("num_decoder_layers", "decoder_layers", "decoder_ffn_dim")
     ):
         return "an encoder and a decoder"
-    if isinstance(whole.get("vision_config"), dict) and "projection_dim" in whole:
+    pairs = "projection_dim" in whole or str(table.get("model_type")).endswith("_text_model")
+    if isinstance(whole.get("vision_config"), dict) and pairs:
         return "a pair of encoders, of text and images"
-    if "type_vocab_size" in table or "MaskedLM" in architectures or "EncoderModel" in architectures:
+    of_text = "type_vocab_size" in table or "sinusoidal_pos_embds" in table
+    if of_text or "MaskedLM" in architectures or "EncoderModel" in architectures:
         return "an encoder of text"
     if "vocab_size" not in table:
         if "patch_size" in table or "image_size" in table:
@@ -182,7 +186,7 @@ def _foreign_fields(fields: Fields, kind_name: str) -> None:
         table = merge_tables({"intermediate_size": 18432, "max_position_embeddings": 4096}, table)
         fields.note_assumed("ffn 18432 and seq 4096 assumed, DeepSeek-V3's: the file has none")
         fields.used.add("num_experts")
-    elif kind_name in ("meta", "meta_moe"):
+    elif "dim" in table and kind_name in ("meta", "llama4_text"):
         table = _meta_fields(fields)
     fields.table = table
 

@@ -202,6 +202,11 @@ class ModelMaker:
                 "the ring of keys and values is priced as one all-gather beside attention, for which what "
                 "follows attention waits"
             )
+        unmeasured = training.model.unmeasured
+        if unmeasured:
+            texts.append(
+                f"{', '.join(unmeasured)}: no kernel was measured, so that their times are about right"
+            )
         return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
 
     # -- AICB ----------------------------------------------------------------------------

@@ -180,6 +180,19 @@ class Model(Struct, frozen=True):
         return self.pattern[layer] if self.kinds else int(self.is_moe(layer))
 
     @property
+    def unmeasured(self) -> list[str]:
+        """What layers have of which no kernel was measured, in words."""
+        kinds = self.kinds or (self,)
+        words = {
+            "attention over a window": any(kind.window for kind in kinds),
+            "sparse attention": any(kind.indexer for kind in kinds),
+            "attention over compressed tokens": any(kind.compression for kind in kinds),
+            "gated delta nets": any(kind.delta for kind in kinds),
+            "Mamba 2": any(kind.mamba for kind in kinds),
+        }
+        return [word for word, has in words.items() if has]
+
+    @property
     def prediction_kind(self) -> int:
         """The kind of layers that predict further tokens."""
         return self.mtp_kind if self.mtp_kind >= 0 else self.kind_of(self.layers - 1)

@@ -17,6 +17,7 @@ from simcore.runs import open_run
 from tui.commands.arguments import (
     Parser,
     add_model,
+    add_model_map,
     add_parameters,
     add_run,
     parse_parameters,
@@ -97,6 +98,7 @@ def build_parser() -> Parser:
         help="a workload file, a trace, a directory of traces, a model, or - for standard input",
     )  # fmt: skip
     add_model(parser)
+    add_model_map(parser)
     add_run(parser, ranks=False)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(

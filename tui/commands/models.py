@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import UsageError, printable
+from tui.commands.arguments import add_model_map
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = (
     "List the models that --model knows by name, with their sizes and parameter counts. With NAME or FILE "
-    "(a Hugging Face config.json, or wltui's TOML) print that model as TOML for --model; with --from FILE "
+    "(a config.json or its like, or wltui's TOML) print that model as TOML for --model; with --from FILE "
     "the model behind a workload file that AICB wrote."
 )
 
@@ -28,6 +29,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--from", dest="source", metavar="FILE", help="the model behind a workload file that AICB wrote"
     )
+    add_model_map(parser)
     parser.add_argument("--json", action="store_true", help="names, sizes and parameters as JSON")
     parser.add_argument("--save", metavar="FILE", help="write these sizes to a TOML file")
     parser.add_argument("--force", action="store_true", help="overwrite FILE of --save if it is there")
@@ -42,11 +44,15 @@ def main(words: list[str]) -> int:
     from simcore.model.opening import MODELS, find_model
     from simcore.model.toml_file import model_toml
 
+    if arguments.model_map is not None and arguments.model is None:
+        raise UsageError(
+            "--model-map: name the configuration that it is of, wltui models FILE --model-map MAP"
+        )
     if arguments.save is not None and arguments.model is None:
         raise UsageError("--save: name the model to be written, wltui models NAME|FILE --save FILE")
     models = list(MODELS.values())
     if arguments.model is not None:
-        model, diagnostics = find_model(arguments.model)
+        model, diagnostics = find_model(arguments.model, arguments.model_map)
         models = [model]
         for diagnostic in diagnostics:
             print(diagnostic.text(), file=sys.stderr)

@@ -86,6 +86,14 @@ def open_from_arguments(
     # Not before: `check` has no parameters, and pays for none.
     from tui.commands.arguments import opening_options
 
+    model_map = getattr(arguments, "model_map", None)
+    if model_map is not None and (arguments.model or arguments.file) is not None:
+        from simcore.sources.inputs import open_model
+
+        name = arguments.model or arguments.file
+        if arguments.model is not None and arguments.file is not None:
+            raise UsageError(f"--model beside FILE {printable(arguments.file, 60)}: give one of the two")
+        return open_model(name, model_map)
     if arguments.model is None and arguments.file is not None:
         return open_input(arguments.file, opening_options(arguments, host))
     file = arguments.file if arguments.model is not None else None

@@ -18,7 +18,7 @@ from simcore.model.costs import layer_flops, step_flops
 from simcore.model.families import FAMILIES
 from simcore.model.huggingface import read_config
 from simcore.model.maker import ModelMaker
-from simcore.model.memory import chunk_activations
+from simcore.model.memory import chunk_activations, layer_activations
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model
 from simcore.model.toml_file import model_toml, read_toml_model
@@ -120,6 +120,8 @@ def test_kinds_of_layers_share_out_flops_and_memory(published: Published) -> Non
     each = [sum(layer_flops(model, kind, training.seq)) * count for kind, count in model.count_kinds()]
     forward = sum(each) + 2 * model.embedding
     assert isclose(step_flops(training)[0], 3 * forward * training.seq * training.global_batch)
+    of_layers = sum(layer_activations(training, kind) * count for kind, count in model.count_kinds())
+    assert of_layers == sum(chunk_activations(training, 0))
     stages = ModelMaker("m", model).make_rows(ModelParameters(gpu="h100", pp=2)).training
     held = [sum(chunk_activations(stages, stage)) for stage in (0, 1)]
     assert sum(held) == sum(chunk_activations(training, 0))
@@ -157,6 +159,18 @@ def test_the_ops_of_a_core_have_the_flops_of_the_table(name: str, kind: int) -> 
     for row, of_kind in zip(cores, kinds, strict=False):
         seen.setdefault(of_kind, sum(op.flops for op in found.ops[row].fwd) / S)
     assert seen[kind] == pytest.approx(TABLE[name, kind], rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["Qwen3.5 35B-A3B", "DeepSeek V4 Flash", "Nemotron 3 Nano 30B-A3B"])
+def test_two_ranks_of_a_layer_take_half_as_long_for_its_core(name: str) -> None:
+    times = []
+    for tp in (1, 2):
+        found = ModelMaker("m", of(name)).make_rows(ModelParameters(gpu="h100", tp=tp))
+        cores = [row for row, title in enumerate(found.workload.name) if title.endswith("_core")]
+        # What selects keys runs whole on each rank.
+        fused = [op for row in cores for op in found.ops[row].fwd if not op.name.startswith("index")]
+        times.append(sum(op.seconds for op in fused))
+    assert times[1] / times[0] == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize("published", MIXED, ids=lambda one: one.name)

@@ -192,7 +192,7 @@ def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
             f"{classes} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if no_fold else "")
         )
-    has_equal_ranks = no_fold and not setup.overrides.jitter
+    has_equal_ranks = no_fold and not setup.overrides.jitter and not program.packings
     needed = run_bytes(
         program.stage_ops, ops, classes, queued=program.queued, has_equal_ranks=has_equal_ranks
     )

@@ -75,6 +75,15 @@ def expert_loads(folder: Path) -> list[Diagnostic]:
     return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]
 
 
+def sequence_lengths(folder: Path) -> list[Diagnostic]:
+    (folder / "lengths.csv").write_text("dp,microbatch,length\n0,0,6000,3000\n")
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    with pytest.raises(InputError) as caught:
+        simulate(opened, Parameters(seq_imbalance=str(folder / "lengths.csv")))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "lengths.csv", one.line, one.column)]
+
+
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
@@ -100,6 +109,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "gpu-file": gpu_file,
     "operations-file": operations_file,
     "expert-loads": expert_loads,
+    "sequence-lengths": sequence_lengths,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),
     "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),

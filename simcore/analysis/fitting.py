@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve_training
@@ -94,7 +94,7 @@ class _Search:
         parameters = replace(self.simulation.setup.model, **fields)
         try:
             peak = self.find_peak_bytes(parameters)
-        except UsageError:
+        except (InputError, UsageError):
             return None
         change_names = {change.split()[0]: change for change, _ in changes}
         return MemorySaving(" + ".join(change_names.values()), fields, peak, peak <= self.limit_bytes)
@@ -119,7 +119,7 @@ def find_peak_bytes(simulation: Simulation, parameters: ModelParameters) -> int 
     assert figures is not None, "asked of a model alone"
     try:
         return _Search(simulation, figures.limit).find_peak_bytes(parameters)
-    except UsageError:
+    except (InputError, UsageError):
         return None
 
 
@@ -130,7 +130,7 @@ def stages_and_microbatches(simulation: Simulation, parameters: ModelParameters)
     assert maker.model is not None
     try:
         training = resolve_training(maker.model, parameters)
-    except UsageError:
+    except (InputError, UsageError):
         return None
     return training.pp, training.microbatches
 

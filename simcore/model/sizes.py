@@ -258,8 +258,7 @@ class Model(Struct, frozen=True):
             return self.mixer.parameters(h, heads, self.head_dim)
         if self.mla:
             mla = self.mla
-            q_out, kv_out = heads * self.query_dim, heads * (mla.qk_nope_head_dim + mla.v_head_dim)
-            sharded = (mla.q_lora_rank or h) * q_out + mla.kv_lora_rank * kv_out + heads * mla.v_head_dim * h
+            sharded = self.latent_up + heads * mla.v_head_dim * h
             whole = h * (mla.kv_lora_rank + mla.qk_rope_head_dim) + mla.kv_lora_rank
             whole += h * mla.q_lora_rank + mla.q_lora_rank if mla.q_lora_rank else 0
         else:
@@ -282,6 +281,15 @@ class Model(Struct, frozen=True):
     def gate_width(self) -> int:
         """The numbers that attention's output is multiplied by."""
         return self.heads * {"none": 0, "head": 1, "element": self.value_dim}[self.gate]
+
+    @property
+    def latent_up(self) -> int:
+        """Parameters that make queries, keys and values of all heads out of latent vectors; 0 without MLA."""
+        mla = self.mla
+        if mla is None:
+            return 0
+        queries = (mla.q_lora_rank or self.hidden) * self.heads * self.query_dim
+        return queries + mla.kv_lora_rank * self.heads * (mla.qk_nope_head_dim + mla.v_head_dim)
 
     def mlp(self, ffn: int, width: int = 0) -> tuple[int, int]:
         """Returns the parameters of a feed-forward part of that inner size: (divided by tensor parallelism,

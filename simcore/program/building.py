@@ -269,6 +269,7 @@ def assemble_program(
         steps=plan.steps,
         rules=plans.schedule,
         placement=plan.placement,
+        packings=plan.workload.packed.of_replica if plan.workload.packed is not None else (),
     )
 
 

@@ -186,7 +186,8 @@ class Bounds:
             return 0
         if (
             parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or parameters.expert_imbalance or setup.rules.network.needs_all_ranks
+            or parameters.slow_link or parameters.expert_imbalance or parameters.seq_imbalance
+            or setup.rules.network.needs_all_ranks
         ):  # fmt: skip
             return 0
         units = self._units_of(setup, training)
@@ -375,7 +376,7 @@ class Bounds:
         parameters = setup.parameters
         return (
             training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
-            training.gpu, parameters.cluster,
+            training.etp, training.cp_inner, training.ep_node, training.gpu, parameters.cluster,
             parameters.dim, parameters.system, parameters.network, parameters.rank_order, parameters.splits,
             parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
@@ -394,7 +395,7 @@ class Bounds:
                 gpu_network = gpu.network_of(training.world)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, setup.parameters.rank_order,
-                training.cp, training.shard_size, whole_experts=True,
+                training.cp, training.shard_size, training.etp == 1, training.cp_inner, training.ep_node,
             )  # fmt: skip
             model = setup.rules.network
             if model.make_cluster:

@@ -64,7 +64,7 @@ class PeakMemory:
             _drop_oldest(self._fullest)
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
-            training.position_layers, training.shard_size, training.etp,
+            training.position_layers, training.shard_size, training.etp, training.cp_inner, training.ep_node,
         )  # fmt: skip
         static = (
             placement,
@@ -142,8 +142,9 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
         training.recompute, training.recompute_layers, training.recompute_rows, training.loads, training.etp,
+        training.capacity,
         training.precision, training.engine, training.compiled, training.overlap_tp,
-        training.cp_comm_type, training.zero, training.grad_bytes,
+        training.cp_comm_type, training.cp_heads, training.zero, training.grad_bytes,
     )  # fmt: skip
 
 

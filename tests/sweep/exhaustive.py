@@ -50,8 +50,8 @@ _AXES = (
 _OTHERS = (
     "ep=1,2", "virtual-stages=none,2", "sequence-parallel=on,off", "overlap-grad-reduce=on,off",
     "grad-dtype=fp32,bf16", "gpu=h100,a100-80", "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2",
-    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a", "cluster=none,gb200-nvl72",
-    "rank-order=tp-ep-dp-pp,tp-pp-dp",
+    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a,a2a+p2p",
+    "dispatch=none,hierarchical", "cluster=none,gb200-nvl72", "rank-order=tp-ep-dp-pp,tp-pp-dp",
 )  # fmt: skip
 _OBJECTIVES = (("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))
 _MOST_POINTS = 150

@@ -59,17 +59,15 @@ def add_model_map(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def opening_options(arguments: argparse.Namespace, host: bool = False) -> OpeningOptions:
-    """Returns which of a directory's measured runs is requested, and what of it. host: as in
-    `OpeningOptions`.
-    """
-    explicit_values = {
+def opening_options(arguments: argparse.Namespace) -> OpeningOptions:
+    """Returns which of a directory's measured runs is requested, and what of it."""
+    explicit_values: dict[str, Any] = {
         name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
     }
     # The ranks of `export` are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
     uses_cache = not getattr(arguments, "no_cache", False)
-    return OpeningOptions(ranks=ranks, cache=uses_cache, host=host, **explicit_values)
+    return OpeningOptions(ranks=ranks, cache=uses_cache, **explicit_values)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:

@@ -76,10 +76,8 @@ def is_results(path: str) -> bool:
         return False
 
 
-def open_from_arguments(
-    arguments: argparse.Namespace, host: bool = False
-) -> Workload | MeasuredRun | ExecutionSet:
-    """Returns what a command's FILE, or its --model, or AICB's arguments name. host: as in `OpeningOptions`.
+def open_from_arguments(arguments: argparse.Namespace) -> Workload | MeasuredRun | ExecutionSet:
+    """Returns what a command's FILE, or its --model, or AICB's arguments name.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """
@@ -95,7 +93,7 @@ def open_from_arguments(
             raise UsageError(f"--model beside FILE {printable(arguments.file, 60)}: give one of the two")
         return open_model(name, model_map)
     if arguments.model is None and arguments.file is not None:
-        return open_input(arguments.file, opening_options(arguments, host))
+        return open_input(arguments.file, opening_options(arguments))
     file = arguments.file if arguments.model is not None else None
     if file is not None:
         raise UsageError(f"--model beside FILE {printable(file, 60)}: give one of the two")

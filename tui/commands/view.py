@@ -82,15 +82,15 @@ def _open_with_second(run_input: RunInput, arguments: argparse.Namespace) -> Ses
     path, parameters = run_input.opened, run_input.parameters
     if arguments.against is None:
         return _open_session(
-            path, RunInput(open_from_arguments(arguments, True), parameters), opening_options(arguments, True)
+            path, RunInput(open_from_arguments(arguments), parameters), opening_options(arguments)
         )
     from simcore.comparison import Comparison
     from simcore.runs import open_run
     from tui.commands.opened import select_parameters
 
-    first_input, other = open_from_arguments(arguments, True), open_input(arguments.against)
+    first_input, other = open_from_arguments(arguments), open_input(arguments.against)
     session = _open_session(
-        path, select_parameters(RunInput(first_input, parameters), other), opening_options(arguments, True)
+        path, select_parameters(RunInput(first_input, parameters), other), opening_options(arguments)
     )
     against = open_run(select_parameters(RunInput(other, parameters), first_input))
     # Runs that cannot be compared are a line on the terminal, not a screen without a comparison.
@@ -106,7 +106,7 @@ def _print_comparison(run_input: RunInput, arguments: argparse.Namespace) -> Non
     from simcore.runs import open_run
     from tui.commands.opened import print_warnings, select_parameters
 
-    first_input, other = open_from_arguments(arguments, True), open_input(arguments.against)
+    first_input, other = open_from_arguments(arguments), open_input(arguments.against)
     a = open_run(select_parameters(RunInput(other, run_input.parameters), first_input))
     b = open_run(select_parameters(RunInput(first_input, run_input.parameters), other))
     comparison = Comparison(a, b)

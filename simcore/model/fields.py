@@ -19,7 +19,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "num_key_value_heads", "n_kv_heads", "kv_head_num", "num_query_groups", "num_attention_groups",
         "kv_n_heads",
     ),
-    "head_dim": ("head_dim", "head_size", "kv_channels"),
+    "head_dim": ("head_dim", "head_size", "kv_channels", "attention_head_dim"),
     "v_head_dim": ("v_head_dim", "d_kv"),
     "ffn": ("intermediate_size", "n_inner", "ffn_hidden_size", "inter_dim", "hidden_dim", "ffn_dim"),
     # Of dense layers, where `intermediate_size` is that of the experts: Llama 4, MiniMax M3.

@@ -176,7 +176,8 @@ def _read(fields: Fields, family: Family, kind_name: str) -> Model:
     # Its kinds have none of what is of the whole.
     model = replace(lay_out(fields, family, base), mtp_layers=predicts)
     kinds = tuple(replace(kind, other=0, longest=0) for kind in model.kinds)
-    return replace(model, kinds=kinds)
+    of_head = model.vocab if fields.truth("lm_head_bias") else 0
+    return replace(model, kinds=kinds, other=model.other + of_head)
 
 
 def _foreign_fields(fields: Fields, kind_name: str) -> None:
@@ -230,10 +231,12 @@ def _base(fields: Fields, family: Family) -> Model:
     if fields.truth("attention_bias") or fields.truth("use_qkv_bias") or fields.truth("add_qkv_bias"):
         bias = {"none": family.attention_bias}.get(bias, bias)
     if fields.truth("mlp_bias") or fields.truth("use_bias") or fields.truth("add_bias_linear"):
-        both = {"none": "mlp", "attention": "all"}
+        both = {"none": "mlp", "attention": "all", "all": "all"}
         if bias not in both:
             fields.note_unpriced(f"mlp_bias: found true; no bias beside {bias} is counted")
         bias = both.get(bias, bias)
+    elif bias == "all" and fields.value("use_bias") is False:
+        bias = "none"
     kv_heads = 1 if fields.truth("multi_query") else fields.count("kv_heads", heads)
     qk_norm = family.qk_norm
     if fields.value("use_qk_norm") is not None and not qk_norm:

@@ -208,7 +208,7 @@ class ModelMaker:
         unmeasured = training.model.unmeasured
         if unmeasured:
             texts.append(
-                f"{', '.join(unmeasured)}: no kernel was measured, so that their times are about right"
+                f"{', '.join(unmeasured)}: no kernel was measured; their times and activations are about right"
             )
         return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
 

@@ -134,9 +134,15 @@ def _foreign_kind(table: dict[str, Any]) -> str:
     return ""
 
 
+def _architectures(whole: dict[str, Any]) -> str:
+    """Returns the classes that a configuration names, one after another."""
+    listed = whole.get("architectures")
+    return " ".join(map(str, listed)) if isinstance(listed, list) else ""
+
+
 def _encoder_words(whole: dict[str, Any], table: dict[str, Any]) -> str:
     """Returns what a configuration that is no decoder is, by what it has; "" where it may be one."""
-    architectures = " ".join(map(str, whole.get("architectures") or ()))
+    architectures = _architectures(whole)
     if whole.get("is_encoder_decoder") or any(
         name in table for name in ("num_decoder_layers", "decoder_layers", "decoder_ffn_dim")
     ):
@@ -327,7 +333,7 @@ def _attention(fields: Fields, family: Family, base: Model) -> Model:
 def _with_vision(fields: Fields, whole: dict[str, Any], model: Model, nested: str) -> Model:
     """Returns the model with the parameters of its vision tower, and says what was opened of a whole."""
     tower = whole.get("vision_config")
-    architecture = str((whole.get("architectures") or [""])[0])
+    architecture = _architectures(whole)
     if not isinstance(tower, dict):
         if architecture not in ALWAYS:
             return model

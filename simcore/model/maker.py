@@ -207,9 +207,8 @@ class ModelMaker:
             )
         unmeasured = training.model.unmeasured
         if unmeasured:
-            texts.append(
-                f"{', '.join(unmeasured)}: no kernel was measured; their times and activations are about right"
-            )
+            words = ", ".join(unmeasured)
+            texts.append(f"{words}: no kernel was measured; their times and activations are about right")
         return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
 
     # -- AICB ----------------------------------------------------------------------------

@@ -455,6 +455,9 @@ class MegatronRows:
             of_kind = MegatronRows(Costs(costs.gpu, training.of_kind(kind)))
             return of_kind._layer(int(model.experts_of(kind) is not None))
         rows = self._mixer() if model.attends else []
+        if not rows and not model.ffn and model.experts_of(kind) is None:
+            # Pruned altogether.
+            return [Row("no_op", NOTHING)]
         if model.experts_of(kind) is None:
             ffn = model.ffn // training.tp
             if not ffn:

@@ -276,6 +276,8 @@ def _blocks(fields: Fields, family: Family, base: Model) -> Model:
             f"hybrid_override_pattern: found {quote_value(wrong)}, expected a layer each of M, *, E or -",
         )
     names = list(dict.fromkeys(words))
+    if "experts" in names and base.moe is None:
+        raise refusal(fields.path, "hybrid_override_pattern: found E, expected n_routed_experts beside it")
     kinds = {
         "mamba": lambda: replace(base, moe=None, ffn=0, mamba=_mamba(fields)),
         "full": lambda: replace(base, moe=None, ffn=0),
@@ -301,7 +303,10 @@ def _pruned(fields: Fields, family: Family, base: Model) -> Model:
     """Returns NVIDIA's pruned Llamas: each layer has its own inner size, and may have no attention."""
     kinds: dict[Model, int] = {}
     pattern = []
-    for block in fields.sequence("block_configs", base.layers) or ():
+    blocks = fields.sequence("block_configs", base.layers)
+    if blocks is None:
+        raise refusal(fields.path, "found no block_configs, expected what each layer has")
+    for block in blocks:
         parts = block if isinstance(block, dict) else {}
         attention, ffn = parts.get("attention"), parts.get("ffn")
         attention = attention if isinstance(attention, dict) else {}

@@ -47,13 +47,7 @@ class Prices(Struct):
         durations = []
         for class_id, rank_class in enumerate(folding.classes):
             ops = program.stages[rank_class.stage].ops
-            signature = tuple(
-                (kind, folding.group_classes[group].shape, folding.group_classes[group].ports)
-                for kind, group in rank_class.groups.items()
-            )
-            links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
-            stage = rank_class.stage if program.pipelined else 0
-            key = (stage, rank_class.slowdown, rank_class.expert, rank_class.replica, signature, links)
+            key = (rank_class.stage if program.pipelined else 0, folding.price_key(rank_class))
             if self.jitter is not None:
                 durations.append(
                     self._jittered_ns(class_id, program, folding, ops, packed_ops[rank_class.stage])

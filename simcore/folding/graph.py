@@ -87,6 +87,15 @@ class Folding(Struct, frozen=True):
                 return class_id
         raise ValueError(f"no rank {rank}")
 
+    def price_key(self, rank_class: RankClass) -> object:
+        """Returns what decides the prices of a class, without jitter: equal ones have equal prices."""
+        groups = tuple(
+            (kind, self.group_classes[group].shape, self.group_classes[group].ports)
+            for kind, group in rank_class.groups.items()
+        )
+        links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
+        return rank_class.slowdown, rank_class.expert, rank_class.replica, groups, links
+
 
 class Cell(Struct):
     """Ranks that are known to be equal."""

@@ -20,7 +20,7 @@ _MOST = {
     "layers": 10_000, "hidden": 1 << 20, "heads": 1 << 14, "kv_heads": 1 << 14, "head_dim": 1 << 14,
     "ffn": 1 << 22, "vocab": 1 << 24, "seq": 1 << 24, "longest": 1 << 28, "v_head_dim": 1 << 14,
     "window": 1 << 28, "norms": 64, "streams": 64, "mtp_layers": 10_000, "layer_other": 1 << 50,
-    "other": 1 << 50, "vision_parameters": 1 << 50,
+    "other": 1 << 50, "vision_parameters": 1 << 50, "vocab_step": 1 << 20,
 }  # fmt: skip
 _MAY_BE_0 = frozenset((
     "longest", "v_head_dim", "window", "norms", "mtp_layers", "layer_other", "other", "vision_parameters",
@@ -124,6 +124,8 @@ class Model(Struct, frozen=True):
     """The experts; None without any."""
     mla: Mla | None = None
     """The sizes of latent attention; None for other attention."""
+    vocab_step: int = 128
+    """Of what the vocabulary becomes a multiple on each rank of tp; Megatron-LM's default is 128."""
     v_head_dim: int = 0
     """The size of a head of values; 0 for that of queries and keys."""
     window: int = 0

@@ -25,7 +25,9 @@ from simcore.model.sizes import BIASES, GATES, MOST_LAYERS, Mla, Model, Moe, che
 from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml
 from simcore.records import Struct, replace
 
-_COUNTS = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "positions")
+_COUNTS = (
+    "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "positions", "vocab_step",
+)  # fmt: skip
 _SWITCHES = ("gated", "tied_embeddings", "dropout", "norm_bias", "qk_norm")
 # Keys that most models leave out: their values are then those of `Model`.
 _RARE_COUNTS = (
@@ -158,6 +160,7 @@ class _Reader:
             norm_bias=self._switch("norm_bias", not gated),
             positions=count(sizes, "positions", 0 if gated else seq),
             qk_norm=self._switch("qk_norm", False),
+            vocab_step=count(sizes, "vocab_step", 128),
             **choices,
             **rare,
             **parts,

@@ -173,8 +173,8 @@ class Training(Struct, frozen=True):
 
     @property
     def padded_vocab(self) -> int:
-        """The vocabulary as Megatron pads it: a multiple of 128 on each rank of tp."""
-        step = 128 * self.tp
+        """The vocabulary as Megatron pads it: a multiple of the model's step on each rank of tp."""
+        step = self.model.vocab_step * self.tp
         return -(-self.model.vocab // step) * step
 
     @property

@@ -87,12 +87,19 @@ def remaining_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> 
     )
 
 
-def text_page(outcome: Outcome, title: str, excluded: int = 0, last_lines: Sequence[str] = ()) -> str:
-    """Returns the page as text: counts, the fastest, the front, and sentences. remaining: of
-    `remaining_lines`.
+def text_page(
+    outcome: Outcome,
+    title: str,
+    excluded: int = 0,
+    last_lines: Sequence[str] = (),
+    answers: Sequence[str] = (),
+) -> str:
+    """Returns the page as text: counts, answers, the fastest, the front, and sentences. last_lines: of
+    `remaining_lines`; answers: of `Answers`.
     """
     counts = [*outcome.count_lines(excluded), *last_lines]
     lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
+    lines += ["", *answers] if answers else []
     front = outcome.front
     if not front.points:
         lines.append("Nothing that could be run fits: no table.")
@@ -170,8 +177,12 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
     return format_table(kept_columns, [[row[column] for column in keep] for row in rows])
 
 
-def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the page as JSON: counts, reasons, the best of each family, the front, the sentences."""
+def json_values(
+    outcome: Outcome, excluded: int = 0, rest: Sequence[str] = (), answers: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns the page as JSON: counts, reasons, the best of each family, the front, the sentences with the
+    answers first.
+    """
     front = outcome.front
     families = front.families() or {None: []}
     return {
@@ -195,7 +206,7 @@ def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -
             for family, groups in families.items()
         ],
         "front": [asdict(point) for point in front.front],
-        "sentences": outcome.sentences(),
+        "sentences": [*answers, *outcome.sentences()],
         "assumed": outcome.assumed,
     }  # fmt: skip
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from simcore.analysis.model_use import describe_model_change
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.records import replace

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.diagnostics import UsageError
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml

@@ -45,7 +45,7 @@ MODELS = {
 }  # fmt: skip
 _AXES = (
     "tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2,4", "recompute=none,selective,full", "zero=0,1,2,3",
-    "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
+    "schedule=none,gpipe,zb-h1,zb-2p,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
 )  # fmt: skip
 _OTHERS = (
     "ep=1,2", "virtual-stages=none,2", "sequence-parallel=on,off", "overlap-grad-reduce=on,off",

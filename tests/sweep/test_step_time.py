@@ -45,7 +45,7 @@ _MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DEN
 _TIMES = {name: StepTimes() for name in _MODELS}
 _SCHEDULES = (
     None, "1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe",
-    "dualpipev", "looped-bfs", "breadth-first",
+    "dualpipev", "looped-bfs", "breadth-first", "zb-1p", "zb-2p",
 )  # fmt: skip
 
 
@@ -134,6 +134,7 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
     assert found.layout == whole.layout
     assert (found.schedule, found.virtual_stages) == (program.schedule, program.virtual_stages)
     assert found.microbatches == program.microbatches * program.steps
+    assert found.order is None or found.order.stages == program.order.stages
 
 
 @settings(deadline=None)

@@ -15,9 +15,11 @@ from simcore.records import replace
 from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (
     Parser,
+    add_launch,
     add_model,
     add_parameters,
     add_run,
+    opened_name,
     opening_options,
     parse_parameters,
     states_parameters,
@@ -124,6 +126,7 @@ def build_parser() -> Parser:
         help="a workload file, a trace, a directory of traces, or a model's config.json or name",
     )
     add_model(parser)
+    add_launch(parser)
     add_run(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
@@ -164,9 +167,9 @@ def main(words: list[str]) -> int:
     parser.refuse_rest(arguments.file, unparsed)
     first = _first_screen(arguments)
     parameters = parse_parameters(arguments)
-    if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
+    if opened_name(arguments) is None and arguments.aicb_args is None and arguments.from_args is None:
         arguments.file = example_path()
-    path = arguments.file or arguments.model or "AICB arguments"
+    path = opened_name(arguments) or "AICB arguments"
     if is_results(path):
         return _show_results(path, arguments)
     if arguments.snapshot is not None:

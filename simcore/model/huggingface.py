@@ -22,6 +22,7 @@ from simcore.records import replace
 _TEXT = ("text_config", "llm_config", "language_config")
 # Tables of a configuration whose fields are read as its own (DBRX).
 _PARTS = ("attn_config", "ffn_config")
+_SIZES_OF_PARTS = ("kv_n_heads", "ffn_hidden_size", "moe_num_experts", "moe_top_k")
 # What a nested Llama leaves out (LLaVA 1.5): its class's defaults.
 _NESTED_DEFAULTS = {
     "llama": {"hidden": 4096, "layers": 32, "heads": 32, "ffn": 11008, "vocab": 32000, "seq": 2048},
@@ -86,8 +87,10 @@ def _text_table(whole: dict[str, Any]) -> tuple[dict[str, Any], str]:
             # The whole has the last word on what its parts share.
             return merge_tables(nested, outer), name
     parts = [whole[name] for name in _PARTS if isinstance(whole.get(name), dict)]
+    # Older files have the defaults of every class in each part.
+    sizes = [{key: part[key] for key in _SIZES_OF_PARTS if key in part} for part in parts]
     plain = {key: value for key, value in whole.items() if key not in _PARTS}
-    return merge_tables(*parts, plain) if parts else whole, ""
+    return merge_tables(*sizes, plain) if parts else whole, ""
 
 
 def _kind_of(path: str, whole: dict[str, Any], table: dict[str, Any], nested: str) -> str:
@@ -176,7 +179,7 @@ def _read(fields: Fields, family: Family, kind_name: str) -> Model:
         # The inner size of the file is that of the experts.
         base = replace(base, ffn=moe.ffn)
     predicts = fields.count("mtp_layers", 0)
-    if fields.truth("use_mtp"):
+    if fields.value("num_mtp_modules") and fields.value("use_mtp") is not False:
         predicts = fields.count("num_mtp_modules", 1) * max(1, fields.count("mtp_transformer_layers", 1))
     fields.used.update(("num_mtp_modules", "mtp_transformer_layers"))
     # Its kinds have none of what is of the whole.

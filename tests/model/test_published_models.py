@@ -268,6 +268,14 @@ def test_other_spellings_are_the_same_model(config: dict[str, Any], same: str) -
     assert model.active_parameters == expected.active_parameters
 
 
+def test_a_part_of_a_configuration_states_its_sizes_alone() -> None:
+    """Older files have the defaults of every class in each part."""
+    config = BY_NAME["DBRX"].config
+    parts = {name: config[name] | {"tie_word_embeddings": True, "model_type": ""} for name in
+             ("attn_config", "ffn_config")}  # fmt: skip
+    assert read(config | parts) == of("DBRX")
+
+
 ENCODERS = {
     "an encoder and a decoder": {"model_type": "t5", "is_encoder_decoder": True, "d_model": 512},
     "an encoder of text": {"model_type": "bert", "type_vocab_size": 2, "vocab_size": 30522},

@@ -703,8 +703,8 @@ FLAGS: tuple[Flag, ...] = (
         "count",
         "ranks",
         "N",
-        "ranks of an inner group of --cp-comm-type a2a+p2p, the first of Megatron's "
-        "--hierarchical-context-parallel-sizes (default: as many as fit in a server)",
+        "ranks of an inner group of --cp-comm-type a2a+p2p, the first of Megatron's sizes of hierarchical "
+        "context parallelism (default: as many as fit in a server)",
         of=_MODEL,
     ),
     Flag(
@@ -901,8 +901,8 @@ FLAGS: tuple[Flag, ...] = (
         "switch",
         "",
         "",
-        "every expert runs as many tokens as --expert-capacity, filled up with padding, as Megatron's "
-        "--moe-pad-expert-input-to-capacity",
+        "every expert runs as many tokens as --expert-capacity, filled up with padding, as Megatron "
+        "pads them",
         of=_MODEL,
     ),
     Flag(
@@ -922,7 +922,7 @@ FLAGS: tuple[Flag, ...] = (
         "count",
         "nodes",
         "N",
-        "a token goes to experts on at most N nodes, as Megatron's --moe-router-group-topk of as many groups "
+        "a token goes to experts on at most N nodes, as Megatron's group top-k of as many groups "
         "as nodes (default: any)",
         of=_MODEL,
     ),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
-from simcore.model.engines import ENGINES
+from simcore.model.engines import DEFAULT_ENGINE, ENGINES
 from simcore.model.gpu import find_gpu
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.packing import Packing, pack_documents
@@ -488,7 +488,7 @@ def _with_engine(
     """
     name = parameters.engine_preset
     if name is None:
-        name, why = "megatron", "as nothing that Megatron lacks is asked for"
+        name, why = DEFAULT_ENGINE, "as nothing that Megatron lacks is asked for"
         if training.zero >= 2:
             name, why = "fsdp", f"as ZeRO {training.zero} is PyTorch's"
         assumed("engine_preset", name, why)

@@ -25,7 +25,7 @@ from simcore.sources.inputs import require_workload
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.peaks import PeakMemory
 from simcore.sweeping.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
-from simcore.sweeping.space import Candidate, Space
+from simcore.sweeping.space import OVERLAPS, Candidate, Space
 from simcore.sweeping.step_time import StepTime, StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import ModelParameters
@@ -174,7 +174,7 @@ class Evaluator:
     def check(self, candidate: Candidate) -> CandidateCheck:
         """Returns a candidate with its layout and memory; for a workload file only with the stated layout."""
         parameters = candidate.parameters
-        training = self._training(candidate)
+        training = candidate.refusal or self._training(candidate)
         others = {name: _as_plain(getattr(parameters, name)) for name in self._other_fields}
         if training is None:
             return CandidateCheck(candidate, _stated_layout(candidate) | others)
@@ -379,6 +379,9 @@ def _training_layout(training: Training, schedule: str | None) -> dict[str, Any]
         "zero": training.zero,
         "gpu": training.gpu,
         "sequence_parallel": training.sequence_parallel,
+        "overlap_grad_reduce": training.overlaps_gradients,
+        "overlap_param_gather": training.overlaps_weights,
+        "overlap_tp": training.overlap_tp,
     }
 
 
@@ -391,5 +394,5 @@ def _run_layout(layout: Any, schedule: str, virtual_stages: int) -> dict[str, An
 
 _OF_LAYOUT = {
     "tp", "pp", "ep", "cp", "world", "schedule", "virtual_stages", "microbatches", "microbatch_size",
-    "global_batch", "recompute", "zero", "gpu", "sequence_parallel",
+    "global_batch", "recompute", "zero", "gpu", "sequence_parallel", *OVERLAPS,
 }  # fmt: skip

@@ -11,9 +11,16 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.render.report.section import Column, format_table
-from simcore.sweeping.outcome import Outcome, equivalent_words, format_value, label, reason_words
+from simcore.sweeping.outcome import (
+    Outcome,
+    equivalent_words,
+    format_value,
+    label,
+    layout_value,
+    reason_words,
+)
 from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, group_equivalent, measures
-from simcore.sweeping.point import Point
+from simcore.sweeping.point import TIGHT_PERCENT, Point
 from simcore.sweeping.running import SweepProgress
 from simcore.units import byte_size, duration, plural
 
@@ -127,7 +134,10 @@ def text_page(
         if len(others) > _MOST_FRONT:
             lines.append(f"  and {len(others) - _MOST_FRONT} more (--json has all)")
     lines += ["", f"* on the front of {names}"]
-    equivalents_text = equivalent_words([*listed_groups, *others[:_MOST_FRONT]])
+    visible_groups = [*listed_groups, *others[:_MOST_FRONT]]
+    if any(group.point.is_tight for group in visible_groups):
+        lines.append(f"! within {TIGHT_PERCENT} % of the memory of a GPU")
+    equivalents_text = equivalent_words(visible_groups)
     lines += [equivalents_text] if equivalents_text else []
     lines += outcome.sentences()
     if outcome.assumed:
@@ -156,11 +166,11 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
             duration(point.step_time_ns or 0),
             "-" if rate is None or (value := rate.value(point)) is None else rate.text(value),
             f"+{100 * more:.1f} %" if more >= 0.0005 else "",
-            "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes),
+            memory_text(point),
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
             f"+{len(others)}" if others else "",
-            *(format_value(point.layout.get(name)) for name in columns),
+            *(format_value(layout_value(point.layout, name)) for name in columns),
         ])  # fmt: skip
     keep = [
         column for column, head in enumerate(heads)
@@ -175,6 +185,13 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
         for column in keep
     ]
     return format_table(kept_columns, [[row[column] for column in keep] for row in rows])
+
+
+def memory_text(point: Point) -> str:
+    """Returns what a rank of the fullest stage needs; with a mark where little of the GPU's is left."""
+    if point.memory_peak_bytes is None:
+        return "-"
+    return byte_size(point.memory_peak_bytes) + (" !" if point.is_tight else "")
 
 
 def json_values(

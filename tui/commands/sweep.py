@@ -99,8 +99,8 @@ def build_parser() -> Parser:
         "--layouts",
         action="store_true",
         help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
-        "and zero that fit --world and --global-batch, sequence parallel where tp is above 1; "
-        "nothing else, such as --overlap-tp, is varied",
+        "and zero of the trainer of --engine-preset (default megatron) that fit --world and "
+        "--global-batch, with the overlaps of its recipes and sequence parallel where tp is above 1",
     )
     group.add_argument(
         "--where",

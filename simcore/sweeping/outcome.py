@@ -11,9 +11,10 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simcore.diagnostics import printable
+from simcore.records import NamedTuple
 from simcore.sweeping.pareto_front import (
     EquivalentPoints,
     ParetoFront,
@@ -26,9 +27,6 @@ from simcore.sweeping.point import CANNOT_BE, FAILED, LEFT_OUT, NO_MEMORY, Point
 from simcore.sweeping.space import OVERLAPS
 from simcore.units import format_number as plain_words
 from simcore.units import plural
-
-if TYPE_CHECKING:
-    from simcore.sweeping.robustness import Robustness, Spread
 
 # The values of a layout without a technique: simpler to run, and to understand.
 PLAIN: dict[str, tuple[Any, ...]] = {
@@ -56,6 +54,26 @@ _MAX_BEST, _MIN_BEST = 10, 3
 _FIGURE = re.compile(r"\d[\d.,]*")
 # A smaller difference is printed as 0.0 %.
 _MIN_DIFFERENCE = 0.0005
+
+
+class Robustness(NamedTuple):
+    """How often each of the best points of a sweep is the best of them under other conditions."""
+
+    wins: dict[int, int]
+    """By the index of a point."""
+    conditions: int
+    """How many conditions there are."""
+    words: str
+    """The conditions in words."""
+
+
+class Spread(NamedTuple):
+    """The error of simulated steps of a sweep's kind."""
+
+    share: float
+    """The median of published steps."""
+    steps: int
+    """How many these are."""
 
 
 class Outcome:
@@ -240,17 +258,17 @@ class Outcome:
         value, values = _hashable(best.layout.get(name)), self.values.get(name, set())
         if name not in DEGREES:
             return [plain for plain in PLAIN[name] if plain in values and plain != value]
-        numbers = [one for one in values if isinstance(one, int)]
-        lower = max((one for one in numbers if one < (value or 1)), default=None)
-        higher = min((one for one in numbers if one > (value or 1)), default=None)
+        degrees = [one for one in values if isinstance(one, int)]
+        lower = max((one for one in degrees if one < (value or 1)), default=None)
+        higher = min((one for one in degrees if one > (value or 1)), default=None)
         return [one for one in (lower, higher) if one is not None]
 
     def _cost_words(self, best: Point, name: str, value: Any) -> str:
         """Returns how much longer the fastest of the points takes that differ from the best in this value
         alone; "" where there is none.
         """
-        found = self._times.get(_layout_key(best.layout | {name: value}))
-        if found is None:
+        timed_point = self._times.get(_layout_key(best.layout | {name: value}))
+        if timed_point is None:
             followers = [one for one in _FOLLOWERS.get(name, ()) if one in best.layout]
             all_values = itertools.product(*(self.values.get(one, ()) for one in followers))
             layouts = (
@@ -258,11 +276,11 @@ class Outcome:
                 for values in all_values
             )
             times = (self._times.get(_layout_key(layout)) for layout in layouts)
-            found = min((one for one in times if one is not None), default=None)
+            timed_point = min((one for one in times if one is not None), default=None)
         fastest = measures(best).time
-        if found is None or not fastest:
+        if timed_point is None or not fastest:
             return ""
-        time, is_run = found
+        time, is_run = timed_point
         share = time / fastest - 1
         if share < _MIN_DIFFERENCE:
             return "costs nothing" if is_run else ""

@@ -6,14 +6,14 @@ on the next number of GPUs of the sweep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simcore.model.gpu import find_gpu
 from simcore.model.trust import published_error
-from simcore.parameters import Parameters
-from simcore.records import NamedTuple, replace
+from simcore.records import replace
 from simcore.sweeping.evaluating import candidate_of
+from simcore.sweeping.outcome import Robustness, Spread
 from simcore.sweeping.pareto_front import measures
 from simcore.sweeping.space import Candidate
 
@@ -28,26 +28,6 @@ _MOST_JITTERED_RANKS = 20_480
 _FEWEST = 2
 
 
-class Robustness(NamedTuple):
-    """How often each of the best points of a sweep is the best of them under other conditions."""
-
-    wins: dict[int, int]
-    """By the index of a point."""
-    conditions: int
-    """How many conditions there are."""
-    words: str
-    """The conditions in words."""
-
-
-class Spread(NamedTuple):
-    """The error of simulated steps of a sweep's kind."""
-
-    share: float
-    """The median of published steps."""
-    steps: int
-    """How many these are."""
-
-
 def find_robustness(evaluator: Evaluator, outcome: Outcome) -> Robustness | None:
     """Returns how often each of the best points is the best of them; None where there is one, or nothing is
     known of other conditions.
@@ -59,42 +39,39 @@ def find_robustness(evaluator: Evaluator, outcome: Outcome) -> Robustness | None
     words, count = [], 0
     for name, conditions in _conditions(evaluator, best):
         runs = 0
-        for change in conditions:
-            times = {point.index: _time(evaluator, point, change) for point in best}
-            known = {index: time for index, time in times.items() if time is not None}
-            if known:
-                wins[min(known, key=lambda index: (known[index], index))] += 1
+        for condition in conditions:
+            times = [(_time(evaluator, point, condition), point.index) for point in best]
+            runs_of_points = [(time, index) for time, index in times if time is not None]
+            if runs_of_points:
+                _, winner = min(runs_of_points)
+                wins[winner] += 1
                 runs += 1
         words += [name] if runs else []
         count += runs
     return Robustness(wins, count, ", ".join(words)) if count else None
 
 
-def _conditions(
-    evaluator: Evaluator, best: Sequence[Point]
-) -> Iterator[tuple[str, list[Callable[[Parameters], Parameters]]]]:
-    """Yields other conditions with their name."""
-
-    def with_jitter(seed: int) -> Callable[[Parameters], Parameters]:
-        return lambda parameters: replace(parameters, jitter=_JITTER, seed=seed)
-
+def _conditions(evaluator: Evaluator, best: Sequence[Point]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yields other conditions, as parameters, with their name."""
     base = evaluator.definition.space.base_parameters
     ranks = max(point.gpus or 1 for point in best) * len(best)
     seeds = _SEEDS[: max(_MOST_JITTERED_RANKS // ranks, 1)] if not base.jitter else ()
     if seeds:
-        yield f"{100 * _JITTER:g} % jitter ({len(seeds)} seeds)", [with_jitter(seed) for seed in seeds]
+        yield (
+            f"{100 * _JITTER:g} % jitter ({len(seeds)} seeds)",
+            [{"jitter": _JITTER, "seed": seed} for seed in seeds],
+        )
     if not base.slow_rank:
-        yield "one GPU 5 % slow", [lambda parameters: replace(parameters, slow_rank=_SLOW_GPU)]
+        yield "one GPU 5 % slow", [{"slow_rank": _SLOW_GPU}]
     worlds = next((axis.values for axis in evaluator.definition.space.axes if axis.field == "world"), ())
-    larger = sorted(world for world in worlds if world > max(point.gpus or 1 for point in best))
-    if larger:
-        world = larger[0]
-        yield f"{world} GPUs", [lambda parameters: replace(parameters, world=world)]
+    larger_worlds = sorted(world for world in worlds if world > max(point.gpus or 1 for point in best))
+    if larger_worlds:
+        yield f"{larger_worlds[0]} GPUs", [{"world": larger_worlds[0]}]
 
 
-def _time(evaluator: Evaluator, point: Point, change: Callable[[Parameters], Parameters]) -> float | None:
+def _time(evaluator: Evaluator, point: Point, condition: dict[str, Any]) -> float | None:
     """Returns the time of the work of a point under other conditions; None where it cannot be."""
-    candidate = Candidate(point.index, change(candidate_of(point).parameters))
+    candidate = Candidate(point.index, replace(candidate_of(point).parameters, **condition))
     changed = evaluator.evaluate(evaluator.check(candidate))
     return measures(changed).time if changed.is_run and changed.fits else None
 

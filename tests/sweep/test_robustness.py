@@ -7,10 +7,10 @@ from simcore.setup import Setup
 from simcore.sources.inputs import open_model
 from simcore.sweeping.engines import HereEngine
 from simcore.sweeping.evaluating import CandidateCheck, Evaluator, candidate_of
-from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.outcome import Outcome, Robustness, Spread
 from simcore.sweeping.pages import json_values, text_page
 from simcore.sweeping.pareto_front import Rule
-from simcore.sweeping.robustness import Robustness, Spread, find_robustness, find_spread
+from simcore.sweeping.robustness import find_robustness, find_spread
 from simcore.sweeping.running import Sweep
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes

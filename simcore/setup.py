@@ -29,7 +29,7 @@ from simcore.program.schedule_choice import ScheduleParameters, with_stages_of_s
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
-from simcore.workload.model import DegreeParameters, ModelParameters
+from simcore.workload.model import DegreeParameters, InputNetwork, ModelParameters
 
 
 class Rules(NamedTuple):
@@ -94,11 +94,8 @@ class Setup(RunInput, frozen=True, dict=True):
         rules = self.rules
         if rules.queued:
             _check_queued(rules.network, parameters.network)
-        input_network = None
-        if workload.maker is not None and not parameters.dim and parameters.cluster is None:
-            input_network = workload.maker.network(self.model)
         cluster_parameters = parameters.part(ClusterParameters)
-        choice = choose_cluster(cluster_parameters, input_network)
+        choice = choose_cluster(cluster_parameters, self.input_network)
         layout, layout_diagnostics = self._resolve_layout(workload, choice)
         if rules.network.make_cluster:
             cluster, cluster_diagnostics = (
@@ -134,6 +131,14 @@ class Setup(RunInput, frozen=True, dict=True):
         """The size that a smaller forward collective is raised to, bytes; 0 where none is."""
         lifts = self.rules.network.lifts_forward and not self.rules.queued
         return least_forward_bytes(self.workload) if lifts else 0
+
+    @cached_property
+    def input_network(self) -> InputNetwork | None:
+        """The network that comes with a model; None of a file, and where the parameters give one."""
+        maker, parameters = self.opened.maker, self.parameters
+        if maker is None or parameters.dim or parameters.cluster is not None:
+            return None
+        return maker.network(self.model)
 
     @cached_property
     def schedule(self) -> ScheduleParameters:

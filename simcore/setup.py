@@ -104,6 +104,11 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
+        if workload.header.inference and not rules.queued:
+            # Imported here: most files are of training.
+            from simcore.workload.inference import with_stages
+
+            workload = with_stages(workload, layout.pp)
         if rules.queued:
             cluster = replace(cluster, last_chunk_is_rest=True)
             workload = with_scopes(workload, layout)

@@ -9,7 +9,14 @@ from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.layout import Layout
 from simcore.program.blocks import Structure, is_embedding
 from simcore.program.order import Placement
-from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
+from simcore.program.schedules import (
+    FORWARD_ONLY,
+    FROM_FILE,
+    INFERENCE,
+    SCHEDULES,
+    Schedule,
+    is_schedule_file,
+)
 from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload import Workload
@@ -64,6 +71,8 @@ def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     """
     if name in SCHEDULES:
         return SCHEDULES[name], None
+    if name == FORWARD_ONLY:
+        return INFERENCE, None
     if not is_schedule_file(name):
         names = ", ".join(SCHEDULES)
         raise UsageError(

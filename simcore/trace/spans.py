@@ -161,6 +161,8 @@ class Trace(Struct, dict=True):
     """How many ranks each track stands for."""
     bubbles: int
     """The category that a track waits for in a bubble, NONE without one."""
+    idle_before_input: bool = False
+    """Whether a track that waits at the start for its first input is idle: of an inference step."""
     overlaps: bool = False
     """Whether several spans of a track may hold it at once."""
     columns: Mapping[str, Callable[[], Column]] = {}

@@ -161,8 +161,6 @@ class Trace(Struct, dict=True):
     """How many ranks each track stands for."""
     bubbles: int
     """The category that a track waits for in a bubble, NONE without one."""
-    idle_before_input: bool = False
-    """Whether a track that waits at the start for its first input is idle: of an inference step."""
     overlaps: bool = False
     """Whether several spans of a track may hold it at once."""
     columns: Mapping[str, Callable[[], Column]] = {}
@@ -171,6 +169,8 @@ class Trace(Struct, dict=True):
     """The track of this trace of each track of the run, where equal ranks share one; () where they are the
     same.
     """
+    idle_before_input: bool = False
+    """Whether a track that waits at the start for its first input is idle: of an inference step."""
 
     def __len__(self) -> int:
         """The number of its tracks."""

@@ -1,7 +1,7 @@
 """An inference step of a file (`mode: 1`): one forward pass, its layers on the stages of the run.
 
-By hand: 8 rows of 1 ms are 8 ms on one stage; on four stages three transfers of 4,500,000 B at 450 GB/s and one
-switch of two hops of 500 ns lie between them, 10 + 1 us each.
+By hand: 8 rows of 1 ms are 8 ms on one stage; on four stages three transfers of 4,500,000 B lie between them:
+10 us each at 450 GB/s, and 1 us for the two hops of a switch.
 """
 
 from __future__ import annotations

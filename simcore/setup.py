@@ -25,7 +25,11 @@ from simcore.networks.model import NetworkModel
 from simcore.parameters import Input, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
-from simcore.program.schedule_choice import ScheduleParameters, with_stages_of_schedule
+from simcore.program.schedule_choice import (
+    ScheduleParameters,
+    with_chunks_of_schedule,
+    with_stages_of_schedule,
+)
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
@@ -165,8 +169,8 @@ class Setup(RunInput, frozen=True, dict=True):
 
     @cached_property
     def model(self) -> ModelParameters:
-        """The parameters of a model and its training."""
-        return self.parameters.part(ModelParameters)
+        """The parameters of a model and its training, with the stages of a schedule file."""
+        return with_chunks_of_schedule(self.opened, self.parameters.part(ModelParameters))
 
     @cached_property
     def overrides(self) -> Overrides:

@@ -20,7 +20,7 @@ from simcore.program.schedules import (
 from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload import Workload
-from simcore.workload.model import DegreeParameters
+from simcore.workload.model import DegreeParameters, ModelParameters
 
 if TYPE_CHECKING:
     from simcore.program.order_files import ReadOrder
@@ -62,6 +62,26 @@ def with_stages_of_schedule(
             Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line)
         )
     return replace(degree_parameters, pp=stages), diagnostics
+
+
+def with_chunks_of_schedule(workload: Workload, parameters: ModelParameters) -> ModelParameters:
+    """Returns the parameters of a model with the stages and the virtual stages of a schedule file, where none
+    are given.
+
+    Raises what `find_schedule` does.
+    """
+    name = parameters.schedule
+    if workload.maker is None or name is None or not is_schedule_file(name):
+        return parameters
+    _, read_order = find_schedule(name)
+    assert read_order is not None
+    placement = read_order.order.placement
+    if parameters.pp is None:
+        parameters = replace(parameters, pp=placement.stages)
+    is_stated = parameters.virtual_stages is not None or parameters.pipeline_layout is not None
+    if is_stated or placement.parts == 1 or not placement.is_loop or placement.copies > 1:
+        return parameters
+    return replace(parameters, virtual_stages=placement.parts)
 
 
 def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:

@@ -18,8 +18,19 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import add
 
+from simcore.program.ops import (
+    ADVANCE,
+    AWAIT,
+    COMPUTE,
+    MARK,
+    TO_NEXT,
+    AnyCost,
+    Join,
+    PartCost,
+    Receive,
+    StageProgram,
+)
 from simcore.program.ops import BEGIN as _PART_BEGIN
-from simcore.program.ops import COMPUTE, TO_NEXT, AnyCost, Join, PartCost, Receive, StageProgram
 from simcore.program.ops import JOIN as _PART_JOIN
 from simcore.program.ops import RUN as _PART_RUN
 from simcore.records import NamedTuple
@@ -40,11 +51,22 @@ def part_times(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> PartTimes:
     count = len(streams) + 1
     now = [[0 if part == other else _NEVER for other in range(count)] for part in range(count)]
     ends: list[list[int]] = []
+    advanced = [0] * len(streams)
     for code, what, stream in cost.steps:
         if code == _PART_JOIN:
             now[0] = [*map(max, now[0], ends[stream])]
             continue
+        if code == MARK:
+            now[stream + 2] = [*map(max, now[0], now[stream + 1])]
+            continue
+        if code == AWAIT:
+            over = [begin + advanced[stream] for begin in now[stream + 1]]
+            now[0] = [*map(max, now[0], over)]
+            continue
         ns = ns_of(what)
+        if code == ADVANCE:
+            advanced[stream] += ns
+            continue
         if code == _PART_RUN:
             now[0] = [before + ns for before in now[0]]
             continue
@@ -61,12 +83,19 @@ def _of_one_stream(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> tuple[tup
     # What compute and the stream end after: the arrival of compute; the time at which the stream was free.
     compute, compute_free, busy, free = 0, _NEVER, _NEVER, 0
     ends: list[tuple[int, int]] = []
+    advanced = 0
     for code, what, stream in cost.steps:
         if code == _PART_JOIN:
             end, end_free = ends[stream]
             compute, compute_free = max(compute, end), max(compute_free, end_free)
             continue
+        if code == AWAIT:
+            compute, compute_free = max(compute, busy + advanced), max(compute_free, free + advanced)
+            continue
         ns = ns_of(what)
+        if code == ADVANCE:
+            advanced += ns
+            continue
         if code == _PART_RUN:
             compute, compute_free = compute + ns, compute_free + ns
             continue

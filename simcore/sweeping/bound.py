@@ -44,6 +44,7 @@ from simcore.program.ops import (
     OverlapCost,
     PartCost,
     SequenceCost,
+    SplitCost,
 )
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
@@ -456,6 +457,8 @@ class Bounds:
                 # On idle streams: other work on them makes it longer.
                 _, times_of = part_times(cost, cost_ns)
                 return times_of[0][0]
+            if isinstance(cost, SplitCost):
+                return cost.ns_of(cost_ns)
             assert isinstance(cost, SequenceCost | OverlapCost)
             ns = sum(cost_ns(part_cost) * count for part_cost, count in cost.costs)
             return max(ns, cost_ns(cost.collective)) if isinstance(cost, OverlapCost) else ns

@@ -2,8 +2,10 @@
 
 The ops of a micro-batch that can only run one after another are merged into one: compute, and collectives
 that compute waits for, in groups whose members are all of one rank class, so that no other rank can delay
-them. And points share the order of a schedule: where the stages of two runs do the same ops, each at its own
-price, only the prices of the second are computed.
+them. A split cell is one op, as its collective has ended when compute goes on. The first forward and the last
+backward of a chunk, among whose rows gathers and reductions of the step run, are parts of their own. And
+points share the order of a schedule: where the stages of two runs do the same ops, each at its own price,
+only the prices of the second are computed.
 
 Import from here: `StepTimes`, `StepTime`.
 """
@@ -68,6 +70,8 @@ _NO_OPS = StageProgram(Ops(), (), 0)
 # A part of a micro-batch: its kind (`StageBuilder.part_ops`), and its rows.
 _Part = tuple[str, tuple[int, ...]]
 _Costs = tuple[AnyCost, ...]
+# The kind, the chunk and the block of an action, and whether it is special (`StageBuilder.is_special`).
+_Kind = tuple[str, int, int, bool]
 
 
 class StepTime(Struct, frozen=True):
@@ -88,7 +92,9 @@ class _Slot(NamedTuple):
     part: _Part | None
     """The part whose op `slot` it is; None for other ops."""
     edge: int
-    """The stage whose op `slot` it is at the beginning or the end of a step; -1 for other ops."""
+    """The stage whose op `slot` it is at the beginning or the end of a step, or in a special action; -1 for
+    other ops.
+    """
     slot: int
     """The index of the op or, of a transfer, how many stages on it goes."""
 
@@ -105,7 +111,9 @@ class _Order(Struct, frozen=True):
     parts: dict[_Part, object]
     """The shape of each part."""
     edges: dict[int, object]
-    """The shape of the beginning and the end of each stage's step."""
+    """The shape of the beginning and the end of each stage's step, and of its special actions."""
+    specials: dict[int, tuple[Action, ...]]
+    """By stage the special actions (`StageBuilder.is_special`)."""
     rows: tuple[tuple[int, ...], ...]
     """The rows of chunks and losses, as `_index_rows` has them: another run has others in their positions."""
 
@@ -181,12 +189,10 @@ class StepTimes:
     def _find_order(self, plans: ProgramPlan) -> tuple[_Order, _Costs]:
         """Returns the order of a run, and the cost of each of its slots."""
         plan = plans.plan
-        if plan.overlap_grad_reduce or plan.overlap_param_gather:
-            # Communication that overlaps the first and the last micro-batch depends on their times.
-            return _build_order(plans, repeats=False)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
-            _row_pattern(plan), plan.merged_streams, plan.idle_streams,
+            _row_pattern(plan), plan.merged_streams, plan.idle_streams, plan.overlap_grad_reduce,
+            plan.overlap_param_gather,
         )  # fmt: skip
         # Stages of one key may still have different ops: which rows are recomputed is not in the key.
         for variant in range(_ORDERS_PER_KEY):
@@ -210,7 +216,7 @@ def _needs_whole_run(setup: Setup) -> bool:
     if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
-    if workload.uneven or workload.split_cells or workload.host_link:
+    if workload.uneven or workload.host_link:
         # Ranks of an expert group wait for each other, or only a part of a row's bytes is sent.
         return True
     return setup.rules.queued or workload.is_table
@@ -248,10 +254,15 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
     costs: list[AnyCost] = []
     scripts, of_stage = [], []
     edges: dict[int, object] = {}
+    specials: dict[int, tuple[Action, ...]] = {}
     for stage in range(plan.layout.pp):
         builder = StageBuilder(plan, stage)
         every = tuple(actions(stage))
-        kinds = {_kind_of(action, plan): action for action in reversed(every)} if repeats else {}
+        builder.find_ends(every)
+        kinds: dict[_Kind, Action] = {}
+        for action in every:
+            kinds.setdefault(_kind_of(action, builder), action)
+        specials[stage] = tuple(action for action in kinds.values() if builder.is_special(action))
         builder.run_steps(tuple(kinds.values()) if repeats else every, 1 if repeats else None)
         built = builder.finish()
         if repeats and not all(map(operator.lt, built.stretches.first, built.stretches.last)):
@@ -273,20 +284,21 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         }
         script, op_steps = make_script(built, slot_indices, steps, parts)
         if repeats:
-            scripts.append(_repeat_script(script, op_steps, built, every, [*kinds], plan))
+            scripts.append(_repeat_script(script, op_steps, built, every, [*kinds], builder))
         else:
             scripts.append(whole_script(script))
         of_stage.append(tuple(dict.fromkeys(slot_indices)))
     shapes = {key: _segment_shape(segment) for key, segment in plan.segments.items()}
     rows = tuple(_index_rows(plan))
-    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, rows)
+    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, specials, rows)
     return order, tuple(costs)
 
 
-def _kind_of(action: Action, plan: Plan) -> tuple[str, int, int]:
+def _kind_of(action: Action, builder: StageBuilder) -> _Kind:
     """Returns what decides the ops of an action: blocks of a file take turns."""
+    plan = builder.plan
     block = 0 if plan.workload.stages else action.microbatch % len(plan.structure.blocks)
-    return action.kind, action.chunk, block
+    return action.kind, action.chunk, block, builder.is_special(action)
 
 
 def _repeat_script(
@@ -294,12 +306,13 @@ def _repeat_script(
     op_steps: list[int],
     built: StageProgram,
     every: Sequence[Action],
-    kinds: list[tuple[str, int, int]],
-    plan: Plan,
+    kinds: list[_Kind],
+    builder: StageBuilder,
 ) -> Script:
     """Returns the script of all steps from that of one with an action of each kind. kinds: of these in their
     order.
     """
+    plan = builder.plan
     depth = plan.placement.depth
     message_of = {message_id: key for key, message_id in plan.messages.items()}
     stream = built.ops.stream
@@ -337,7 +350,7 @@ def _repeat_script(
         order.append(len(kinds))
         offsets.append(0)
         for action in every:
-            order.append(index_by_kind[_kind_of(action, plan)])
+            order.append(index_by_kind[_kind_of(action, builder)])
             offsets.append(2 * depth * (action.microbatch + step * plan.microbatches))
         order.append(len(kinds) + 1)
         offsets.append(0)
@@ -405,15 +418,24 @@ def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
         if _segment_shape(segment) != shape:
             return None
     edges: dict[int, Ops] = {}
-    ops_by_prologue: dict[object, Ops] = {}
+    ops_by_rows: dict[object, Ops] = {}
     for stage, edge in order.edges.items():
-        prologue = plan.workload.stages[stage].prologue if plan.workload.stages else None
-        if prologue not in ops_by_prologue:
+        specials = order.specials[stage]
+        key = (
+            (plan.workload.stages[stage].prologue, specials and plan.workload.stages[stage].chunks)
+            if plan.workload.stages
+            else specials and stage,
+            specials,
+        )
+        if key not in ops_by_rows:
             builder = StageBuilder(plan, stage)
+            builder.find_ends(specials)
             builder.start_of_step()
+            for action in specials:
+                builder.special_ops(action)
             builder.end_of_step()
-            ops_by_prologue[prologue] = builder.ops
-        ops = edges[stage] = ops_by_prologue[prologue]
+            ops_by_rows[key] = builder.ops
+        ops = edges[stage] = ops_by_rows[key]
         if tuple(zip(ops.stream, ops.blocking, strict=True)) != edge:
             return None
     table = [cost for _, cost in plan.costs]

@@ -5,7 +5,9 @@ asynchronous, or where weight gradients are; groups with members of several clas
 first and not the last of a stream's ops waited for; channels that are always free;
 another run's transfers in a shared order; a ring that always takes longer than attention; a part that leaves
 its stream free; a part whose stream was always free before it; a wait of one action taken for another's;
-one step's messages for those of the next.
+one step's messages for those of the next; a split that begins when its product ends, whatever came before;
+the first product of a split cell left out; gathers that are each awaited as if they were the first; a row
+that does not wait for its gather; gathers that begin before compute has come to them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input, open_model
+from simcore.sweeping import step_time
 from simcore.sweeping.layouts import list_layouts
 from simcore.sweeping.space import Space
 from simcore.sweeping.step_time import StepTimes
@@ -209,6 +212,27 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
     if beside:
         workload.fwd.asynchronous.add(1)
     _found(StepTimes(), workload, {"microbatches": 3})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"overlap_tp": True, "sequence_parallel": "on"},
+        {"overlap_grad_reduce": True, "overlap_param_gather": True, "zero": "1"},
+        {"overlap_grad_reduce": True, "overlap_param_gather": True, "zero": "1", "bucket_size": 200_000},
+        {"schedule": "interleaved", "virtual_stages": 2, "overlap_tp": True, "sequence_parallel": "on"},
+        {"tp": 1, "pp": 2, "cp": 2, "zero": "1", "overlap_param_gather": True, "steps": 2},
+        {"pp": 1, "zero": "3", "prefetch": "2"},
+    ],
+)  # fmt: skip
+def test_no_whole_run_is_made(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes through the fast step: a run that it falls back to would be right, and slow."""
+    given = {"world": 16, "tp": 2, "pp": 4, "microbatch_size": 1, "global_batch": 16} | given
+    name = "experts" if "ep" in given else "dense"
+    whole = simulate(_MODELS[name], Parameters(**given)).step_time_ns
+    monkeypatch.setattr(step_time, "_simulated", None)
+    for times in (StepTimes(), _TIMES[name]):
+        assert times.find_step_time(Setup(_MODELS[name], Parameters(**given))).step_time_ns == whole
 
 
 @settings(deadline=None)

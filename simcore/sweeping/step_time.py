@@ -3,9 +3,10 @@
 The ops of a micro-batch that can only run one after another are merged into one: compute, and collectives
 that compute waits for, in groups whose members are all of one rank class, so that no other rank can delay
 them. A split cell is one op, as its collective has ended when compute goes on. The first forward and the last
-backward of a chunk, among whose rows gathers and reductions of the step run, are parts of their own. And
-points share the order of a schedule: where the stages of two runs do the same ops, each at its own price,
-only the prices of the second are computed.
+backward of a chunk, among whose rows gathers and reductions of the step run, are parts of their own. Where
+ranks of several classes meet, as those of an expert group with uneven loads, the classes of a stage are
+walked together. And points share the order of a schedule: where the stages of two runs do the same ops, each
+at its own price, only the prices of the second are computed.
 
 Import from here: `StepTimes`, `StepTime`.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from simcore.diagnostics import UsageError
@@ -34,7 +35,9 @@ from simcore.engine.finish import (
     whole_script,
 )
 from simcore.engine.pricing import Prices
-from simcore.folding import Folding, fold
+from simcore.engine.teams import Clocks, Groups, Team, TeamPart
+from simcore.folding import Folding, RankClass, fold
+from simcore.folding.folding import equal_experts
 from simcore.layout import Layout
 from simcore.networks import Network, Sharing, check_flags
 from simcore.program.building import ProgramPlan, assemble_program, plan_program
@@ -66,6 +69,7 @@ _KEPT_STEPS = 1_000_000
 _ORDERS_PER_KEY = 4
 # Cached foldings, and the stages that they are made of here: only their number counts.
 _KEPT_FOLDINGS = 64
+_ALL = STREAM_OF_GROUP["all"]
 _NO_OPS = StageProgram(Ops(), (), 0)
 # A part of a micro-batch: its kind (`StageBuilder.part_ops`), and its rows.
 _Part = tuple[str, tuple[int, ...]]
@@ -153,10 +157,17 @@ class StepTimes:
         if plans.plan.was_busy:
             plans = _planned(setup)
             order, costs = self._find_order(plans)
-        plan = plans.plan
         folding = self._fold(plans, costs, setup)
-        if any(len(group.members) > 1 for group in folding.group_classes):
-            return None
+        meeting = _find_meeting_streams(folding)
+        if meeting:
+            if _ALL in meeting:
+                # Stages meet, which are walked one by one.
+                return None
+            plans = _planned(setup)
+            assert plans.plan.merged_streams is not None
+            plans.plan.merged_streams -= meeting
+            order, costs = self._find_order(plans)
+        plan = plans.plan
         try:
             step_ns = _find_end_ns(order, costs, folding, network, overrides)
         except OverflowError:
@@ -177,7 +188,7 @@ class StepTimes:
         kinds = dict.fromkeys(cost.group for cost in every if isinstance(cost, CollectiveCost))
         steps = dict.fromkeys(cost.step for cost in every if isinstance(cost, TransferCost))
         faults = (*overrides.slow_ranks.items(), *overrides.slow_links.items())
-        key = (plan.layout, setup.cluster, *kinds, *steps, faults)
+        key = (plan.layout, setup.cluster, *kinds, *steps, faults, equal_experts(every))
         folding = self._foldings.get(key)
         if folding is None:
             program = assemble_program(plans, (_NO_OPS,) * plan.layout.pp, every)
@@ -216,7 +227,7 @@ def _needs_whole_run(setup: Setup) -> bool:
     if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
-    if workload.uneven or workload.host_link:
+    if workload.host_link:
         # Ranks of an expert group wait for each other, or only a part of a row's bytes is sent.
         return True
     return setup.rules.queued or workload.is_table
@@ -450,36 +461,115 @@ def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
     return tuple(costs)
 
 
+def _find_meeting_streams(folding: Folding) -> frozenset[int]:
+    """Returns the streams on which ranks of several classes meet."""
+    return frozenset(STREAM_OF_GROUP[group.kind] for group in folding.group_classes if len(group.members) > 1)
+
+
+def _find_teams(folding: Folding) -> list[Team]:
+    """Returns the classes of each stage where some of them meet."""
+    if not _find_meeting_streams(folding):
+        return []
+    by_stage: dict[int, list[int]] = {}
+    for class_id, rank_class in enumerate(folding.classes):
+        by_stage.setdefault(rank_class.stage, []).append(class_id)
+    teams = []
+    for classes in by_stage.values():
+        positions = {class_id: position for position, class_id in enumerate(classes)}
+        meetings: dict[int, Groups] = {}
+        for group in folding.group_classes:
+            if len(group.members) > 1 and group.members[0] in positions:
+                stream = STREAM_OF_GROUP[group.kind]
+                members = tuple(positions[member] for member in group.members)
+                meetings[stream] = (*meetings.get(stream, ()), members)
+        teams.append(Team(tuple(classes), meetings))
+    return teams
+
+
 def _find_end_ns(
     order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides
 ) -> int:
     """Returns when the last class ends, ns."""
-    prices = Prices(network, overrides.compute_scale, overrides.comm_scale)
-    price_tables: dict[object, list[int]] = {}
-    tables, scripts, peers = [], [], []
-    parts: list[PartTimes] = []
-    for rank_class in folding.classes:
-        slots = order.of_stage[rank_class.stage]
+    prices = _ClassPrices(costs, folding, Prices(network, overrides.compute_scale, overrides.comm_scale))
+    scripts = [order.scripts[rank_class.stage] for rank_class in folding.classes]
+    peers = [
+        {step: link.neighbour for step, link in rank_class.links.items()} for rank_class in folding.classes
+    ]
+    teams = _find_teams(folding)
+    if teams:
+        tables = [
+            prices.of_team(team, order.of_stage[folding.classes[team.classes[0]].stage]) for team in teams
+        ]
+        return finish_ns(scripts, [()] * len(scripts), peers, teams=[*zip(teams, tables, strict=True)])
+    by_class = [prices.of_class(one, order.of_stage[one.stage]) for one in folding.classes]
+    return finish_ns(scripts, by_class, peers, prices.parts)
+
+
+class _ClassPrices:
+    """The prices of slots by rank class; classes share those that do not depend on their stage."""
+
+    def __init__(self, costs: _Costs, folding: Folding, prices: Prices) -> None:
+        self._costs = costs
+        self._folding = folding
+        self._prices = prices
+        self._ns_of: dict[object, Callable[[AnyCost], int]] = {}
+        self._tables: dict[object, list[int]] = {}
+        self.parts: list[PartTimes] = []
+        self._team_parts: dict[object, TeamPart] = {}
+
+    def _signature(self, rank_class: RankClass) -> object:
+        """Returns what decides the prices of a class, apart from transfers."""
+        classes = self._folding.group_classes
         groups = tuple(
-            (kind, folding.group_classes[group].shape, folding.group_classes[group].ports)
-            for kind, group in rank_class.groups.items()
+            (kind, classes[group].shape, classes[group].ports) for kind, group in rank_class.groups.items()
         )
+        return rank_class.slowdown, rank_class.expert, groups
+
+    def _pricing(self, rank_class: RankClass) -> Callable[[AnyCost], int]:
+        """Returns the function that prices a cost for a class."""
         links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
-        key = (slots, rank_class.slowdown, groups, links)
-        if key not in price_tables:
-            table = price_tables[key] = [0] * len(costs)
-            ns_of = cache(partial(prices.of_class, folding=folding, rank_class=rank_class))
+        key = (self._signature(rank_class), links)
+        if key not in self._ns_of:
+            of_class = partial(self._prices.of_class, folding=self._folding, rank_class=rank_class)
+            self._ns_of[key] = cache(of_class)
+        return self._ns_of[key]
+
+    def of_class(self, rank_class: RankClass, slots: tuple[int, ...]) -> list[int]:
+        """Returns by slot the ns of a class, of a part its index in `parts`."""
+        ns_of = self._pricing(rank_class)
+        key = (slots, ns_of)
+        if key not in self._tables:
+            table = self._tables[key] = [0] * len(self._costs)
             for slot in slots:
-                cost = costs[slot]
+                cost = self._costs[slot]
                 if isinstance(cost, PartCost):
-                    table[slot] = len(parts)
-                    parts.append(part_times(cost, ns_of))
+                    table[slot] = len(self.parts)
+                    self.parts.append(part_times(cost, ns_of))
                 else:
                     table[slot] = ns_of(cost)
-        tables.append(price_tables[key])
-        scripts.append(order.scripts[rank_class.stage])
-        peers.append({step: link.neighbour for step, link in rank_class.links.items()})
-    return finish_ns(scripts, tables, peers, parts)
+        return self._tables[key]
+
+    def of_team(self, team: Team, slots: tuple[int, ...]) -> list[Clocks | TeamPart | None]:
+        """Returns by slot the ns of each class of a team, or the part."""
+        classes = [self._folding.classes[class_id] for class_id in team.classes]
+        each = [self._pricing(rank_class) for rank_class in classes]
+        signatures = tuple(map(self._signature, classes))
+
+        def ns_of(cost: AnyCost, positions: Sequence[int]) -> Clocks:
+            return [each[position](cost) for position in positions]
+
+        table: list[Clocks | TeamPart | None] = [None] * len(self._costs)
+        for slot in slots:
+            cost = self._costs[slot]
+            if not isinstance(cost, PartCost):
+                table[slot] = [price(cost) for price in each]
+                continue
+            meetings = tuple(team.meetings.get(stream, ()) for stream in cost.streams)
+            key = (id(cost), signatures, meetings)
+            if key not in self._team_parts:
+                self._team_parts[key] = TeamPart(cost, team, ns_of)
+            table[slot] = self._team_parts[key]
+        return table
 
 
 def find_merged_streams(workload: Workload, schedule: ScheduleParameters) -> frozenset[int]:

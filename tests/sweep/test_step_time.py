@@ -7,7 +7,9 @@ another run's transfers in a shared order; a ring that always takes longer than 
 its stream free; a part whose stream was always free before it; a wait of one action taken for another's;
 one step's messages for those of the next; a split that begins when its product ends, whatever came before;
 the first product of a split cell left out; gathers that are each awaited as if they were the first; a row
-that does not wait for its gather; gathers that begin before compute has come to them.
+that does not wait for its gather; gathers that begin before compute has come to them; classes that meet and
+do not wait for each other; all cases of a part taken for its first; what is sent arriving at all classes at
+once; uneven loads priced as those of the first rank; loads of another run in a shared folding.
 """
 
 from __future__ import annotations
@@ -91,6 +93,10 @@ _OF_MODELS = st.fixed_dictionaries(
         "comm_scale": _either(1.0, 1.0, 0.0, 7.3),
         "network": _either(*["analytical"] * 7, "simai-auto", "shared"),
         "cluster": _either(*[None] * 3, "gb200-nvl72"),
+        "expert_imbalance": _either(None, None, "lognormal:0.8"),
+        "slow_rank": _either(*[()] * 5, ("0=1.7",), ("1=1.05",)),
+        "slow_link": _either(*[()] * 7, ("0:0=0.2",)),
+        "bucket_size": _either(None, None, 200_000),
     }
 )
 
@@ -102,7 +108,18 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
     if name != "experts":
-        given["ep"] = 1
+        given |= {"ep": 1, "expert_imbalance": None}
+    # Where what is asked for cannot be, nothing is compared: most examples are of what can be.
+    if given["zero"] not in ("0", "1"):
+        given |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
+    if given["zero"] == "0":
+        given["overlap_param_gather"] = False
+    if not (given["overlap_grad_reduce"] or given["overlap_param_gather"]):
+        given["bucket_size"] = None
+    if given["tp"] == 1 or given["sequence_parallel"] == "off":
+        given["overlap_tp"] = False
+    if given["world"] < 2:
+        given["slow_rank"] = ()
     if given.get("zero") != "3":
         given |= {"prefetch": None, "reshard_after_forward": None}
     if given.get("zero") not in ("1", "2", "3"):
@@ -223,6 +240,9 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
         {"schedule": "interleaved", "virtual_stages": 2, "overlap_tp": True, "sequence_parallel": "on"},
         {"tp": 1, "pp": 2, "cp": 2, "zero": "1", "overlap_param_gather": True, "steps": 2},
         {"pp": 1, "zero": "3", "prefetch": "2"},
+        {"expert_imbalance": "lognormal:0.8", "ep": 4, "tp": 1, "pp": 2, "zero": "1"},
+        {"expert_imbalance": "lognormal:0.8", "ep": 4, "overlap_tp": True, "sequence_parallel": "on"},
+        {"slow_rank": ("0=1.7", "9=2.5"), "overlap_tp": True, "sequence_parallel": "on"},
     ],
 )  # fmt: skip
 def test_no_whole_run_is_made(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,9 +227,6 @@ def _needs_whole_run(setup: Setup) -> bool:
     if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
-    if workload.host_link:
-        # Ranks of an expert group wait for each other, or only a part of a row's bytes is sent.
-        return True
     return setup.rules.queued or workload.is_table
 
 

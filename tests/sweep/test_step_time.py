@@ -242,6 +242,7 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
         {"pp": 1, "zero": "3", "prefetch": "2"},
         {"expert_imbalance": "lognormal:0.8", "ep": 4, "tp": 1, "pp": 2, "zero": "1"},
         {"expert_imbalance": "lognormal:0.8", "ep": 4, "overlap_tp": True, "sequence_parallel": "on"},
+        {"offload": 20.0, "offload_layers": 1, "schedule": "interleaved", "pp": 2, "virtual_stages": 2},
         {"slow_rank": ("0=1.7", "9=2.5"), "overlap_tp": True, "sequence_parallel": "on"},
     ],
 )  # fmt: skip

@@ -152,7 +152,7 @@ def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
 
         changes = time_changes(overrides.time_scales, program, workload.name)
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
-    _check_size(setup, program, folding)
+    check_size(setup, program, folding)
     try:
         run = RunPricing(cluster, network, program, folding, overrides, changes=changes)
         times = run.times(cancelled)
@@ -183,7 +183,7 @@ def _build_program(setup: Setup) -> tuple[Program, list[Diagnostic]]:
     return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes)
 
 
-def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
+def check_size(setup: Setup, program: Program, folding: Folding) -> None:
     """Raises `UsageError` for more ops than are simulated, or than there is memory for."""
     classes, no_fold = len(folding.classes), setup.parameters.no_fold
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)

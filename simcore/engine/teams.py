@@ -12,7 +12,19 @@ import itertools
 from collections.abc import Callable, Sequence
 from operator import add
 
-from simcore.program.ops import ADVANCE, AWAIT, BEGIN, JOIN, MARK, RUN, STREAMS, AnyCost, PartCost
+from simcore.folding import Folding
+from simcore.program.ops import (
+    ADVANCE,
+    AWAIT,
+    BEGIN,
+    JOIN,
+    MARK,
+    RUN,
+    STREAM_OF_GROUP,
+    STREAMS,
+    AnyCost,
+    PartCost,
+)
 from simcore.records import NamedTuple
 
 # More cases of a part are walked again each time.
@@ -43,6 +55,24 @@ class Team(NamedTuple):
                 touched = {*itertools.chain(*circles)} - {*itertools.chain(*apart)}
                 circles = [*apart, tuple(sorted(touched))]
         return circles
+
+
+def find_teams(folding: Folding) -> list[Team]:
+    """Returns the classes of each stage as a team."""
+    by_stage: dict[int, list[int]] = {}
+    for class_id, rank_class in enumerate(folding.classes):
+        by_stage.setdefault(rank_class.stage, []).append(class_id)
+    teams = []
+    for classes in by_stage.values():
+        positions = {class_id: position for position, class_id in enumerate(classes)}
+        meetings: dict[int, Groups] = {}
+        for group in folding.group_classes:
+            if len(group.members) > 1 and group.members[0] in positions:
+                stream = STREAM_OF_GROUP[group.kind]
+                members = tuple(positions[member] for member in group.members)
+                meetings[stream] = (*meetings.get(stream, ()), members)
+        teams.append(Team(tuple(classes), meetings))
+    return teams
 
 
 def meet(groups: Groups, begins: Clocks) -> Clocks:

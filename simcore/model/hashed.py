@@ -5,11 +5,12 @@ Only code that draws numbers imports this: hashlib takes 11 ms.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
-from struct import pack, unpack
+from struct import Struct, pack
 
 _UNIFORMS = 12
-_HASHES = f"<{_UNIFORMS}I"
+_HASHES = Struct(f"<{_UNIFORMS}I")
 # Kinds of subjects: a rank's compute, a group's collective, a transfer, the load of an expert.
 OF_RANK, OF_GROUP, OF_SENDER, OF_EXPERT = range(4)
 
@@ -20,6 +21,15 @@ def hashed_normal(seed: int, purpose: int, subject: int, op: int) -> float:
     The sum of 12 hashed uniforms less 6: no library of mathematics, so every machine and Python version gives
     the same. purpose: the kind of subject. subject: the rank, the group's lowest rank, or the expert.
     """
-    digest = blake2b(pack("<QQQQ", seed, purpose, subject, op), digest_size=4 * _UNIFORMS).digest()
-    total: int = sum(unpack(_HASHES, digest))
-    return (total + _UNIFORMS / 2) / 2**32 - _UNIFORMS / 2
+    return hashed_normals(seed, purpose, subject, (op,))[0]
+
+
+def hashed_normals(seed: int, purpose: int, subject: int, ops: Iterable[int]) -> list[float]:
+    """Returns the numbers of several ops of a subject."""
+    prefix, unpack, size = pack("<QQQ", seed, purpose, subject), _HASHES.unpack, 4 * _UNIFORMS
+    return [
+        (sum(unpack(blake2b(prefix + op.to_bytes(8, "little"), digest_size=size).digest())) + _UNIFORMS / 2)
+        / 2**32
+        - _UNIFORMS / 2
+        for op in ops
+    ]

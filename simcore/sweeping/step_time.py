@@ -17,6 +17,7 @@ import operator
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError
 from simcore.engine.finish import (
@@ -35,7 +36,7 @@ from simcore.engine.finish import (
     whole_script,
 )
 from simcore.engine.pricing import Prices
-from simcore.engine.teams import Clocks, Groups, Team, TeamPart
+from simcore.engine.teams import Clocks, Team, TeamPart, find_teams
 from simcore.folding import Folding, RankClass, fold
 from simcore.folding.folding import equal_experts
 from simcore.layout import Layout
@@ -62,6 +63,10 @@ from simcore.setup import Setup
 from simcore.simulation import simulate_setup
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
+
+if TYPE_CHECKING:
+    from simcore.engine.jitter import Normals
+    from simcore.program import Program
 
 # Cached steps of scripts, 130 B each: a sweep comes back to its last orders.
 _KEPT_STEPS = 1_000_000
@@ -133,10 +138,26 @@ class StepTimes:
     def __init__(self) -> None:
         self._orders: dict[object, _Order] = {}
         self._foldings: dict[object, Folding] = {}
+        self._normals: dict[int, Normals] = {}
 
     def find_step_time(self, setup: Setup) -> StepTime:
         """Returns the step time of a run, equal to that of `_simulated`. Raises as that does."""
-        return (None if _needs_whole_run(setup) else self._from_merged_ops(setup)) or _simulated(setup)
+        if _needs_whole_run(setup):
+            return _simulated(setup)
+        jitters = setup.overrides.jitter > 0
+        return (self._from_every_op(setup) if jitters else self._from_merged_ops(setup)) or _simulated(setup)
+
+    def _from_every_op(self, setup: Setup) -> StepTime | None:
+        """Returns the step time of a run with jitter. None where only the whole run tells it."""
+        # Imported here: few sweeps have jitter.
+        from simcore.engine.jitter import Normals
+        from simcore.sweeping.every_op import find_jittered_ns
+
+        seed = setup.overrides.seed
+        if seed not in self._normals:
+            self._normals = {seed: Normals(seed)}
+        program_and_ns = find_jittered_ns(setup, self._normals[seed])
+        return program_and_ns and _step_of(setup, *program_and_ns)
 
     def _from_merged_ops(self, setup: Setup) -> StepTime | None:
         """Returns the step time by merged ops.
@@ -224,7 +245,7 @@ class StepTimes:
 def _needs_whole_run(setup: Setup) -> bool:
     """Returns whether only the whole run tells the step time."""
     workload, overrides = setup.workload, setup.overrides
-    if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
+    if overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
     return setup.rules.queued or workload.is_table
@@ -233,9 +254,12 @@ def _needs_whole_run(setup: Setup) -> bool:
 def _simulated(setup: Setup) -> StepTime:
     """Returns the step time by the whole run."""
     simulation = simulate_setup(setup)
-    program = simulation.program
+    return _step_of(setup, simulation.program, simulation.step_time_ns)
+
+
+def _step_of(setup: Setup, program: Program, step_time_ns: int) -> StepTime:
     return StepTime(
-        simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
+        step_time_ns, setup.layout, program.schedule, program.virtual_stages,
         program.microbatches * program.steps,
     )  # fmt: skip
 
@@ -463,26 +487,6 @@ def _find_meeting_streams(folding: Folding) -> frozenset[int]:
     return frozenset(STREAM_OF_GROUP[group.kind] for group in folding.group_classes if len(group.members) > 1)
 
 
-def _find_teams(folding: Folding) -> list[Team]:
-    """Returns the classes of each stage where some of them meet."""
-    if not _find_meeting_streams(folding):
-        return []
-    by_stage: dict[int, list[int]] = {}
-    for class_id, rank_class in enumerate(folding.classes):
-        by_stage.setdefault(rank_class.stage, []).append(class_id)
-    teams = []
-    for classes in by_stage.values():
-        positions = {class_id: position for position, class_id in enumerate(classes)}
-        meetings: dict[int, Groups] = {}
-        for group in folding.group_classes:
-            if len(group.members) > 1 and group.members[0] in positions:
-                stream = STREAM_OF_GROUP[group.kind]
-                members = tuple(positions[member] for member in group.members)
-                meetings[stream] = (*meetings.get(stream, ()), members)
-        teams.append(Team(tuple(classes), meetings))
-    return teams
-
-
 def _find_end_ns(
     order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides
 ) -> int:
@@ -492,8 +496,8 @@ def _find_end_ns(
     peers = [
         {step: link.neighbour for step, link in rank_class.links.items()} for rank_class in folding.classes
     ]
-    teams = _find_teams(folding)
-    if teams:
+    if _find_meeting_streams(folding):
+        teams = find_teams(folding)
         tables = [
             prices.of_team(team, order.of_stage[folding.classes[team.classes[0]].stage]) for team in teams
         ]

@@ -200,6 +200,11 @@ def test_of_layouts_of_models_by_name(given: tuple[str, int, int, float, str, st
     "given",
     [
         {"jitter": 0.01},
+        {"jitter": 0.3, "seed": 5, "overlap_grad_reduce": True, "zero": "1", "overlap_param_gather": True},
+        {"jitter": 0.02, "expert_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
+        {"jitter": 0.02, "tp": 1, "pp": 16, "slow_rank": ("3=1.2",)},
+        {"jitter": 0.02, "time_scale": ("stream tp=0.5",)},
+        {"jitter": 0.02, "network": "links"},
         {"overlap_fwd_bwd": True, "schedule": "dualpipe"},
         {"slow_rank": ("0=1.7", "9=2.5")},
         {"schedule": "gpipe", "comm_scale": 1000.0, "tp": 1, "global_batch": 32},
@@ -243,6 +248,8 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
         {"expert_imbalance": "lognormal:0.8", "ep": 4, "tp": 1, "pp": 2, "zero": "1"},
         {"expert_imbalance": "lognormal:0.8", "ep": 4, "overlap_tp": True, "sequence_parallel": "on"},
         {"offload": 20.0, "offload_layers": 1, "schedule": "interleaved", "pp": 2, "virtual_stages": 2},
+        {"jitter": 0.02, "overlap_tp": True, "sequence_parallel": "on"},
+        {"jitter": 0.02, "schedule": "zb-h1", "steps": 2, "slow_rank": ("9=2.5",)},
         {"slow_rank": ("0=1.7", "9=2.5"), "overlap_tp": True, "sequence_parallel": "on"},
     ],
 )  # fmt: skip

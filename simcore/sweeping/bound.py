@@ -36,7 +36,6 @@ from simcore.model.sharding import (
 )
 from simcore.model.training import Training
 from simcore.networks import GroupCollective, Network, Sharing
-from simcore.parameters import Parameters
 from simcore.program.blocks import is_embedding
 from simcore.program.building import plan_program
 from simcore.program.ops import (
@@ -186,10 +185,11 @@ class Bounds:
 
     def find_bound_ns(self, candidate: Candidate, training: Training) -> int:
         """Returns a step time that no run of a candidate is below, ns; 0 where nothing is certain."""
-        parameters = _least_parameters(candidate.parameters)
-        if parameters is None:
+        shortest = _find_shortest(candidate)
+        if shortest is None:
             return 0
-        setup = Setup(self.workload, parameters)
+        setup = Setup(self.workload, shortest.parameters)
+        parameters = setup.parameters
         if setup.rules.network.needs_all_ranks:
             return 0
         units = self._units_of(setup, training)
@@ -378,7 +378,7 @@ class Bounds:
         parameters = setup.parameters
         return (
             training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
-            training.gpu, parameters.cluster,
+            training.etp, training.cp_inner, training.ep_node, training.gpu, parameters.cluster,
             parameters.dim, parameters.system, parameters.network, parameters.rank_order, parameters.splits,
             parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
@@ -397,7 +397,7 @@ class Bounds:
                 gpu_network = gpu.network_of(training.world)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, setup.parameters.rank_order,
-                training.cp, training.shard_size, whole_experts=True,
+                training.cp, training.shard_size, training.etp == 1, training.cp_inner, training.ep_node,
             )  # fmt: skip
             model = setup.rules.network
             if model.make_cluster:
@@ -504,27 +504,31 @@ class Bounds:
         return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
 
 
-def _least_parameters(parameters: Parameters) -> Parameters | None:
-    """Returns parameters of a run that takes no longer: without jitter and slow ranks or links, each duration
-    as short as these can make it. None where none are known.
+def _find_shortest(candidate: Candidate) -> Candidate | None:
+    """Returns a candidate that takes no longer: without jitter and slow ranks or links, each duration as short
+    as these can make it. None where none is known.
     """
+    parameters = candidate.parameters
     try:
         ranks = [parse_factor(text, "", "")[1] for text in parameters.slow_rank]
         links = [parse_factor(text, "", "")[1] for text in parameters.slow_link]
     except UsageError:
         # The run itself says so.
         return None
-    shortest = 1 - _LARGEST_NORMAL * parameters.jitter
-    if parameters.time_scale or parameters.layer_scale or shortest <= 0 or max(links, default=1.0) > 1:
+    factor = 1 - _LARGEST_NORMAL * parameters.jitter
+    if parameters.time_scale or parameters.layer_scale or parameters.seq_imbalance:
+        return None
+    if factor <= 0 or max(links, default=1.0) > 1:
         return None
     if not (parameters.jitter or ranks or links):
-        return parameters
-    # A little less, as the factors are multiplied in another order.
-    shortest *= 1 - 1e-9
-    return replace(
-        parameters, jitter=0.0, slow_rank=(), slow_link=(), comm_scale=parameters.comm_scale * shortest,
-        compute_scale=parameters.compute_scale * shortest * min([1.0, *ranks]),
+        return candidate
+    # A little less, as factors are multiplied in another order.
+    factor *= 1 - 1e-9
+    of_shortest = replace(
+        parameters, jitter=0.0, slow_rank=(), slow_link=(), comm_scale=parameters.comm_scale * factor,
+        compute_scale=parameters.compute_scale * factor * min([1.0, *ranks]),
     )  # fmt: skip
+    return replace(candidate, parameters=of_shortest)
 
 
 def _chunk_times(content: _Content, units: _Units) -> _Times:

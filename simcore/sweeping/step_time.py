@@ -36,6 +36,7 @@ from simcore.engine.finish import (
     whole_script,
 )
 from simcore.engine.pricing import Prices
+from simcore.engine.searched_orders import find_orders
 from simcore.engine.teams import Clocks, Team, TeamPart, find_teams
 from simcore.folding import Folding, RankClass, fold
 from simcore.folding.folding import equal_experts
@@ -53,7 +54,7 @@ from simcore.program.ops import (
     StageProgram,
     TransferCost,
 )
-from simcore.program.order import Action
+from simcore.program.order import Action, Order
 from simcore.program.overrides import Overrides
 from simcore.program.plan import OpSegment, Plan
 from simcore.program.schedule_choice import ScheduleParameters
@@ -93,6 +94,8 @@ class StepTime(Struct, frozen=True):
     virtual_stages: int
     microbatches: int
     """The micro-batches of each replica, of all steps."""
+    order: Order | None = None
+    """The order of a step, of a schedule that is searched."""
 
 
 class _Slot(NamedTuple):
@@ -144,8 +147,13 @@ class StepTimes:
         """Returns the step time of a run, equal to that of `_simulated`. Raises as that does."""
         if _needs_whole_run(setup):
             return _simulated(setup)
-        jitters = setup.overrides.jitter > 0
-        return (self._from_every_op(setup) if jitters else self._from_merged_ops(setup)) or _simulated(setup)
+        if setup.overrides.jitter:
+            return (None if setup.is_searched else self._from_every_op(setup)) or _simulated(setup)
+        orders = find_orders(setup) if setup.is_searched else (None,)
+        times = [self._from_merged_ops(setup, order) for order in orders]
+        # Whether ops can be merged does not depend on the order.
+        merged = [time for time in times if time is not None]
+        return min(merged, key=lambda time: time.step_time_ns) if merged else _simulated(setup)
 
     def _from_every_op(self, setup: Setup) -> StepTime | None:
         """Returns the step time of a run with jitter. None where only the whole run tells it."""
@@ -159,8 +167,8 @@ class StepTimes:
         program_and_ns = find_jittered_ns(setup, self._normals[seed])
         return program_and_ns and _step_of(setup, *program_and_ns)
 
-    def _from_merged_ops(self, setup: Setup) -> StepTime | None:
-        """Returns the step time by merged ops.
+    def _from_merged_ops(self, setup: Setup, searched: Order | None) -> StepTime | None:
+        """Returns the step time by merged ops. searched: the order of a schedule that is searched.
 
         None where no pipeline schedule runs, or members of groups differ.
         """
@@ -169,14 +177,14 @@ class StepTimes:
         network = setup.open_network()
         if isinstance(network, Sharing):
             return None
-        plans = _planned(setup)
-        if plans.order is None:
+        plans = _planned(setup, searched)
+        if plans.actions is None:
             return None
         network.diagnostics(workload, plans.plan.structure)
         plans.plan.idle_streams = find_idle_streams(workload)
         order, costs = self._find_order(plans)
         if plans.plan.was_busy:
-            plans = _planned(setup)
+            plans = _planned(setup, searched)
             order, costs = self._find_order(plans)
         folding = self._fold(plans, costs, setup)
         meeting = _find_meeting_streams(folding)
@@ -184,7 +192,7 @@ class StepTimes:
             if _ALL in meeting:
                 # Stages meet, which are walked one by one.
                 return None
-            plans = _planned(setup)
+            plans = _planned(setup, searched)
             assert plans.plan.merged_streams is not None
             plans.plan.merged_streams -= meeting
             order, costs = self._find_order(plans)
@@ -196,7 +204,7 @@ class StepTimes:
                 "the step would take 2^63 ns (292 years) or more: too long for its times"
             ) from None
         return StepTime(
-            step_ns, plan.layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps
+            step_ns, plan.layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps, searched
         )
 
     def _fold(self, plans: ProgramPlan, costs: _Costs, setup: Setup) -> Folding:
@@ -223,8 +231,8 @@ class StepTimes:
         plan = plans.plan
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
-            _row_pattern(plan), plan.merged_streams, plan.idle_streams, plan.overlap_grad_reduce,
-            plan.overlap_param_gather,
+            _row_pattern(plan), plan.merged_streams, plan.idle_streams, plans.order and plans.order.stages,
+            plan.overlap_grad_reduce, plan.overlap_param_gather,
         )  # fmt: skip
         # Stages of one key may still have different ops: which rows are recomputed is not in the key.
         for variant in range(_ORDERS_PER_KEY):
@@ -248,6 +256,9 @@ def _needs_whole_run(setup: Setup) -> bool:
     if overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
+    if workload.packed is not None:
+        # Micro-batches differ.
+        return True
     return setup.rules.queued or workload.is_table
 
 
@@ -260,16 +271,14 @@ def _simulated(setup: Setup) -> StepTime:
 def _step_of(setup: Setup, program: Program, step_time_ns: int) -> StepTime:
     return StepTime(
         step_time_ns, setup.layout, program.schedule, program.virtual_stages,
-        program.microbatches * program.steps,
+        program.microbatches * program.steps, program.order if setup.is_searched else None,
     )  # fmt: skip
 
 
-def _planned(setup: Setup) -> ProgramPlan:
+def _planned(setup: Setup, searched: Order | None) -> ProgramPlan:
     """Returns the plan of a run for its step time alone."""
-    workload = setup.workload
-    plans = plan_program(
-        workload, setup.layout, setup.schedule, setup.overrides.layer_scales, setup.least_forward_bytes
-    )
+    workload, scales = setup.workload, setup.overrides.layer_scales
+    plans = plan_program(workload, setup.layout, setup.schedule, scales, setup.least_forward_bytes, searched)
     plans.plan.merged_streams = find_merged_streams(workload, setup.schedule)
     return plans
 
@@ -280,7 +289,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
     repeats: an action does the same for each micro-batch and each step, except for what it is sent: one of
     each is built.
     """
-    plan, actions = plans.plan, plans.order
+    plan, actions = plans.plan, plans.actions
     assert actions is not None
     index_by_slot: dict[_Slot, int] = {}
     costs: list[AnyCost] = []
@@ -518,18 +527,9 @@ class _ClassPrices:
         self.parts: list[PartTimes] = []
         self._team_parts: dict[object, TeamPart] = {}
 
-    def _signature(self, rank_class: RankClass) -> object:
-        """Returns what decides the prices of a class, apart from transfers."""
-        classes = self._folding.group_classes
-        groups = tuple(
-            (kind, classes[group].shape, classes[group].ports) for kind, group in rank_class.groups.items()
-        )
-        return rank_class.slowdown, rank_class.expert, groups
-
     def _pricing(self, rank_class: RankClass) -> Callable[[AnyCost], int]:
         """Returns the function that prices a cost for a class."""
-        links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
-        key = (self._signature(rank_class), links)
+        key = self._folding.price_key(rank_class)
         if key not in self._ns_of:
             of_class = partial(self._prices.of_class, folding=self._folding, rank_class=rank_class)
             self._ns_of[key] = cache(of_class)
@@ -554,7 +554,7 @@ class _ClassPrices:
         """Returns by slot the ns of each class of a team, or the part."""
         classes = [self._folding.classes[class_id] for class_id in team.classes]
         each = [self._pricing(rank_class) for rank_class in classes]
-        signatures = tuple(map(self._signature, classes))
+        keys = tuple(map(self._folding.price_key, classes))
 
         def ns_of(cost: AnyCost, positions: Sequence[int]) -> Clocks:
             return [each[position](cost) for position in positions]
@@ -566,7 +566,7 @@ class _ClassPrices:
                 table[slot] = [price(cost) for price in each]
                 continue
             meetings = tuple(team.meetings.get(stream, ()) for stream in cost.streams)
-            key = (id(cost), signatures, meetings)
+            key = (id(cost), keys, meetings)
             if key not in self._team_parts:
                 self._team_parts[key] = TeamPart(cost, team, ns_of)
             table[slot] = self._team_parts[key]

@@ -46,13 +46,13 @@ MODELS = {
 }  # fmt: skip
 _AXES = (
     "tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2,4", "recompute=none,selective,full", "zero=0,1,2,3",
-    "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
+    "schedule=none,gpipe,zb-h1,zb-2p,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
 )  # fmt: skip
 _OTHERS = (
     "ep=1,2", "virtual-stages=none,2", "sequence-parallel=on,off", "overlap-grad-reduce=on,off",
     "grad-dtype=fp32,bf16", "gpu=h100,a100-80", "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2",
-    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a", "cluster=none,gb200-nvl72",
-    "rank-order=tp-ep-dp-pp,tp-pp-dp",
+    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a,a2a+p2p",
+    "dispatch=none,hierarchical", "cluster=none,gb200-nvl72", "rank-order=tp-ep-dp-pp,tp-pp-dp",
 )  # fmt: skip
 # What a space with overlaps has in common, and the values of axes that fit all of it.
 _OVERLAPS: tuple[dict[str, Any], ...] = (
@@ -162,7 +162,8 @@ def check(case: Case) -> tuple[int, int]:
     for point in pruned:
         if point.reason == LEFT_OUT:
             # Also that it can be: else it would have been counted among those that cannot.
-            assert (point.at_least_ns or 0) <= (ran[point.index].step_time_ns or 0), (case, point)
+            whole = ran[point.index]
+            assert (point.at_least_ns or 0) <= (whole.step_time_ns or 0), (whole.skipped, case, point)
         elif point.reason == NO_MEMORY:
             assert not ran[point.index].fits, (case, point)
     return len(every), sum(point.reason == LEFT_OUT for point in pruned)

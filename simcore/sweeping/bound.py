@@ -505,8 +505,8 @@ class Bounds:
 
 
 def _find_shortest(candidate: Candidate) -> Candidate | None:
-    """Returns a candidate that takes no longer: without jitter and slow ranks or links, each duration as short
-    as these can make it. None where none is known.
+    """Returns a candidate that takes no longer: without jitter and slow ranks or links, each duration
+    as short as these can make it. None where none is known.
     """
     parameters = candidate.parameters
     try:

@@ -190,7 +190,8 @@ class Bounds:
             return 0
         setup = Setup(self.workload, shortest.parameters)
         parameters = setup.parameters
-        if setup.rules.network.needs_all_ranks:
+        # Layers of several kinds are not told apart here.
+        if training.model.kinds or setup.rules.network.needs_all_ranks:
             return 0
         units = self._units_of(setup, training)
         rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))

@@ -326,7 +326,8 @@ def test_nothing_of_a_script_is_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["if [ a = a", "$(((((", "${${${", "case x in", "A=(", "'", '"$(', "while true; do", "f() {", "<<E",
-     "A=$A$A;" * 60, "A=x;" + "A=$A$A$A$A;" * 40, "if " * 200, "${A:-" * 300],
+     "A=$A$A;" * 60, "A=x;" + "A=$A$A$A$A;" * 40, "if " * 200, "A=(" * 2000, '"$(' * 2000, "$((" * 500,
+     "A=x;B=" + "$A" * 9999, "${A:-" * 300],
 )  # fmt: skip
 def test_scripts_that_end_in_the_middle_are_refused_and_nothing_else(text: str) -> None:
     with contextlib.suppress(UsageError):

@@ -44,6 +44,8 @@ from simcore.records import Struct, replace
 
 # Word of --emit -> the project's name.
 PROJECTS = {"megatron": "Megatron-LM", "torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
+# Scripts have some 10 kB; a larger file is another kind of file.
+_MOST_BYTES = 1 << 20
 # Names by which its script is known where a text has no file.
 _SCRIPT = "pretrain_gpt.py"
 _FORMS = {"megatron": "--{}", "torchtitan": "{}", "deepspeed": "{}"}
@@ -126,6 +128,9 @@ def read_launch(text: str) -> Launch:
 def read_launch_file(path: str, data: bytes | None = None) -> Launch:
     """Returns what a file of launch arguments states: a script, TOML or JSON. Raises InputError."""
     data = _read_file(path) if data is None else data
+    if len(data) > _MOST_BYTES:
+        message = "found more than 1 MiB, expected launch arguments"
+        raise InputError(Diagnostic("error", "launch-argument", message, path))
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     start = text.lstrip()
     if start.startswith("{"):

@@ -137,7 +137,7 @@ def _write_vocabulary(fields: Fields) -> dict[str, Any]:
 def _read_experts(arguments: Arguments, fields: Fields) -> None:
     experts = arguments.count("num-experts")
     topk = arguments.count("moe-router-topk") or 2
-    ffn = arguments.count("moe-ffn-hidden-size") or fields.get("model.ffn", 1)
+    ffn = arguments.count("moe-ffn-hidden-size") or fields.get("model.ffn") or 1
     shared = arguments.count("moe-shared-expert-intermediate-size", least=0) or 0
     frequency = arguments.text("moe-layer-freq")
     etp = arguments.count("expert-tensor-parallel-size")

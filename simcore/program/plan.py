@@ -103,6 +103,8 @@ class Plan(Struct):
     """For such runs: the streams that are idle whenever a collective begins that compute waits for. It and
     what overlaps with it are one op, too.
     """
+    shared: dict[object, Any] = field(default_factory=dict)
+    """For such runs: what stages with the same rows have in common."""
     was_busy: bool = False
     """Whether another collective was found on one of the idle streams: this plan has no valid times then."""
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)

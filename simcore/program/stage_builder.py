@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -263,13 +264,17 @@ class StageBuilder:
                 self.plan.segments[key] = segment
                 return segment
             segment, row_ops = self._empty_segment()
+            merged = self.plan.merged_streams is not None
             if part == "fwd":
                 for row in rows:
-                    row_ops.forward(row)
+                    if not (merged and self._repeat_row(segment.ops, part, row)):
+                        row_ops.forward(row)
             else:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
-                    self._row_gradients(row_ops, part, row, recomputed)
+                    repeats = merged and row not in recomputed
+                    if not (repeats and self._repeat_row(segment.ops, part, row)):
+                        self._row_gradients(row_ops, part, row, recomputed)
             if self.plan.merged_streams is not None:
                 segment = merge_ops(segment, self.plan)
             segment = self.plan.segments[key] = self.plan.with_inner(segment)
@@ -436,10 +441,33 @@ class StageBuilder:
         recomputed = self.plan.recomputed(rows)
         segment, row_ops = self._empty_segment()
         for row in reversed(rows):
-            self._row_gradients(row_ops, part, row, recomputed)
+            if row in recomputed or not self._repeat_row(segment.ops, part, row):
+                self._row_gradients(row_ops, part, row, recomputed)
             for reduction, by_row in by_reduction.items():
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
         return merge_ops(segment, self.plan)
+
+    def _repeat_row(self, ops: Ops, part: str, row: int) -> bool:
+        """Append the ops of a row as those of the first row with its cells. Returns False, and appends
+        nothing, where ops wait for those of other rows.
+        """
+        if self.plan.workload.waits:
+            return False
+        key = part, self.plan.first_equal_row(row)
+        if key not in self.plan.shared:
+            segment, row_ops = self._empty_segment()
+            if part == "fwd":
+                row_ops.forward(row)
+            else:
+                self._row_gradients(row_ops, part, row, {})
+            self.plan.shared[key] = None if segment.joins else segment.ops
+        equal_ops: Ops | None = self.plan.shared[key]
+        if equal_ops is None:
+            return False
+        ops.extend(equal_ops, -1)
+        first = len(ops) - len(equal_ops)
+        ops.row[first:] = array("i", (row,)) * len(equal_ops)
+        return True
 
     def _reduction_bytes(self, microbatch: int, chunk: int) -> dict[int, dict[int, int]]:
         """Returns by reduction the bytes that are sent at each row."""
@@ -540,7 +568,8 @@ class StageBuilder:
         waits: list[tuple[int, int]] = []
         for row in rows:
             waits += [(len(segment.ops), gather) for gather in self._gathered.get((copy, row), ())]
-            row_ops.forward(row)
+            if not self._repeat_row(segment.ops, "fwd", row):
+                row_ops.forward(row)
         return merge_ops(segment, self.plan, self._gathers, waits)
 
     def _shared(self, what: tuple[object, ...], build: Callable[[], Any]) -> Any:

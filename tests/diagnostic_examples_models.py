@@ -33,6 +33,12 @@ def config(_: Path) -> list[Diagnostic]:
     return list(read_config("config.json", _CONFIG)[1])
 
 
+def nested_config(_: Path) -> list[Diagnostic]:
+    tower = b'{"model_type": "clip_vision_model", "hidden_size": 1024}'
+    nested = b'{"text_config": {"model_type": "llama"}, "vision_config": ' + tower + b"}"
+    return list(read_config("config.json", nested)[1])
+
+
 def bad_model(_: Path) -> list[Diagnostic]:
     with pytest.raises(InputError) as caught:
         read_model("model.toml", b"[model]\nlayers = 4\nhidden = 1.5\nheads = 2\n")
@@ -118,6 +124,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "is-a-model": workload_wanted,
     "model-file": bad_model,
     "model-field-unpriced": config,
+    "model-part-left-out": nested_config,
     "model-field-unknown": config,
     "gpu-file": gpu_file,
     "operations-file": operations_file,

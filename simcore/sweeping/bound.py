@@ -181,6 +181,9 @@ class Bounds:
         """Returns a step time that no run of a candidate is below, ns; 0 where nothing is certain."""
         setup = Setup(self.workload, candidate.parameters)
         parameters = setup.parameters
+        # Layers of several kinds are not told apart here.
+        if training.model.kinds:
+            return 0
         if (
             parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
             or parameters.slow_link or parameters.expert_imbalance or parameters.seq_imbalance

@@ -49,7 +49,16 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the flag that opens a model in place of a file."""
     parser.add_argument(
         "--model", metavar="NAME|FILE",
-        help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
+        help="a model instead of FILE: a name of `wltui models`, a config.json or its like, or wltui's TOML",
+    )  # fmt: skip
+
+
+def add_model_map(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the flag that says what the fields of a model's configuration mean."""
+    parser.add_argument(
+        "--model-map", metavar="FILE",
+        help="of a configuration that is not known: its family and what its fields mean, as TOML "
+        "(docs/models.md); other commands take what `wltui models FILE --model-map MAP --save` writes",
     )  # fmt: skip
 
 

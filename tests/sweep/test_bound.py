@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from simcore.diagnostics import InputError, UsageError
@@ -57,6 +58,16 @@ def test_no_step_of_a_model_by_name_is_shorter(given: tuple[str, int, int, float
     training = resolve_training(bounds.maker.model, parameters.part(ModelParameters))  # type: ignore[arg-type]
     step_ns = times.find_step_time(Setup(bounds.workload, parameters)).step_time_ns
     assert bounds.find_bound_ns(Candidate(0, parameters), training) <= step_ns
+
+
+@pytest.mark.parametrize("name", ["experts", "mixed"])
+def test_a_virtual_stage_without_layers_sends_nothing(name: str) -> None:
+    parameters = Parameters(
+        world=8, tp=2, pp=4, pipeline_layout="Ett|ttt||tttL", zero="2", global_batch=8, sequence_parallel="on"
+    )
+    training = resolve_training(_MODELS[name].maker.model, parameters.part(ModelParameters))  # type: ignore[union-attr]
+    step_ns = _TIMES[name].find_step_time(Setup(_BOUNDS[name].workload, parameters)).step_time_ns
+    assert 0 < _BOUNDS[name].find_bound_ns(Candidate(0, parameters), training) <= step_ns
 
 
 def test_of_plain_layouts_little_is_missed() -> None:

@@ -99,6 +99,11 @@ def launch(*arguments: str) -> Example:
     return example
 
 
+def launch_model(_: Path) -> list[Diagnostic]:
+    arguments = b"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --vocab-size 99"
+    return list(read_model("run.sh", arguments)[1])
+
+
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
@@ -133,6 +138,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
         "--num-layers 2 --hidden-size 64 --num-attention-heads 4", "--seq-length 8 --tokenizer-type Llama2"
     ),
     "launch-argument-unused": launch("--micro-batch-size 1 --lr 0.1"),
+    "launch-layout": launch_model,
     "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),
     "aicb-mode": aicb("plain", "--num_layers 2 --aiob_enable"),
     "aicb-times": aicb("aiob", "--num_layers 2 --aiob_enable"),

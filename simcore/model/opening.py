@@ -39,7 +39,9 @@ def _launch_model(path: str, data: bytes | None = None) -> tuple[Model, tuple[Di
     if launch.model is None:
         message = "found launch arguments without a model's sizes; --model NAME beside --from-args would fit"
         raise InputError(Diagnostic("error", "model-file", message, path))
-    return launch.model, launch.diagnostics
+    message = "of launch arguments only the model is taken; --from-args takes their layout, too"
+    note = Diagnostic("note", "launch-layout", message, launch.path or path)
+    return launch.model, (*launch.diagnostics, note)
 
 
 def find_model(name: str, model_map: str | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:

@@ -1,0 +1,312 @@
+"""Opens flight recorder dumps: one file a rank, whose rank is the last number of its name."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from simcore.diagnostics import Diagnostic, InputError, Severity, printable
+from simcore.flight.process import read_tables
+from simcore.flight.record import (
+    UNSTATED,
+    Entries,
+    FlightRecord,
+    Group,
+    GroupStatus,
+    Names,
+    RankDump,
+)
+from simcore.ranks import RankSet
+from simcore.records import replace
+from simcore.units import plural
+from simcore.workload.formats import format_of
+from simcore.workload.ignored_files import IgnoredFiles
+from simcore.workload.opening import read_beginning, read_file
+from simcore.workload.source import GZIP
+
+_HEAD_BYTES = 1 << 16
+_MOST_RANK = 10_000_000
+_DIGITS = re.compile(r"[0-9]{1,7}(?![0-9])")
+# What a name may end with behind the rank.
+_ENDINGS = (".gz", ".pkl", ".pickle", ".json", ".txt", ".bin", ".dump")
+_KNOWN_VERSIONS = {f"2.{minor}" for minor in range(1, 11)}
+_LISTED = 8
+
+
+def is_dump(head: bytes) -> bool:
+    """Returns whether a file begins as a flight recorder dump does."""
+    file_format = format_of(head)
+    return file_format is not None and file_format.kind == "dump"
+
+
+def find_dumps(path: str) -> tuple[list[str], IgnoredFiles]:
+    """Returns (the names of the dumps in a directory, the other files in it)."""
+    names: list[str] = []
+    others = IgnoredFiles()
+    try:
+        listed = sorted(os.listdir(path))
+    except OSError:
+        return names, others
+    for name in listed:
+        file_path = os.path.join(path, name)
+        head = b""
+        try:
+            if not stat.S_ISREG(os.stat(file_path).st_mode):
+                continue
+            with open(file_path, "rb") as file:
+                head = file.read(_HEAD_BYTES)
+            if head.startswith(GZIP):
+                head = read_beginning(file_path)[:_HEAD_BYTES]
+        except (OSError, InputError):
+            pass
+        if is_dump(head):
+            names.append(name)
+        else:
+            others.add(name, head)
+    return names, others
+
+
+def rank_of_name(name: str) -> int | None:
+    """Returns the rank that a file's name ends with: the last number in it; None without one."""
+    stem = name
+    while stem.endswith(_ENDINGS):
+        stem = stem[: stem.rindex(".")]
+    sequences = _DIGITS.findall(stem)
+    return int(sequences[-1]) if sequences else None
+
+
+def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightRecord:
+    """Returns the record of a directory's dumps. others: its other files.
+
+    Raises InputError where no dump can be read.
+    """
+    record = _Reader(path)
+    if others.count:
+        record.say("note", "other-files", others.message(", no dumps"))
+    by_rank: dict[int, str] = {}
+    unnamed = []
+    for name in sorted(names, key=lambda name: (len(name), name)):
+        rank = rank_of_name(name)
+        if rank is None:
+            unnamed.append(name)
+        elif rank in by_rank:
+            message = f"rank {rank} is in {by_rank[rank]} and {name}: the first is shown"
+            record.say("warning", "repeated-rank", printable(message))
+        else:
+            by_rank[rank] = name
+    for name in unnamed:
+        # One file alone is shown as the lowest rank that is free.
+        rank = next(free for free in range(_MOST_RANK) if free not in by_rank)
+        if len(names) > 1:
+            message = f"{printable(name, 80)}: its name has no number, so its rank is not known; left aside"
+            record.say("warning", "rank-unknown", message)
+        else:
+            by_rank[rank] = name
+            message = f"the name {printable(name, 80)} has no number, expected its rank; taken as rank 0"
+            record.say("warning", "rank-unknown", message)
+    files = [(rank, os.path.join(path, by_rank[rank])) for rank in sorted(by_rank)]
+    return record.read(files, [lambda of=file: read_file(of) for _, file in files])
+
+
+def read_dump(path: str, data: bytes) -> FlightRecord:
+    """Returns the record of a single dump. Raises InputError where it cannot be read."""
+    record = _Reader(path)
+    rank = rank_of_name(os.path.basename(path))
+    if rank is None:
+        name = printable(os.path.basename(path), 80)
+        message = f"the name {name} has no number, expected its rank; taken as rank 0"
+        record.say("warning", "rank-unknown", message)
+    return record.read([(rank or 0, path)], [lambda: data])
+
+
+class _Table(dict[Any, int]):
+    """A table of values: the index of each, in the order in which they come."""
+
+    def __missing__(self, value: Any) -> int:
+        index = self[value] = len(self)
+        return index
+
+    def map(self, values: tuple[Sequence[Any], bytes]) -> array[int]:
+        """Returns the indices of a column of a dump. values: its own table, and an index into it for each."""
+        table, indices = values
+        here = array("I", [self[value] for value in table])
+        own = array("I", indices)
+        # Most dumps come with the same table in the same order.
+        if list(here) == list(range(len(here))):
+            return own
+        return array("I", map(here.__getitem__, own))
+
+
+class _Reader:
+    """Reads dumps into one record."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.diagnostics: list[Diagnostic] = []
+        self.errors: list[Diagnostic] = []
+        self.groups, self.operations, self.sizes = _Table(), _Table(), _Table()
+        self.dtypes, self.stacks, self.threads = _Table(), _Table(), _Table()
+        self.ranks_of_text: dict[str, tuple[int, ...]] = {}
+        # Ranks that use groups whose ranks no dump states.
+        self.users: dict[int, set[int]] = {}
+
+    def say(self, severity: Severity, code: str, message: str, file: str = "") -> None:
+        self.diagnostics.append(Diagnostic(severity, code, message, file or self.path))
+
+    def read(self, files: Sequence[tuple[int, str]], readers: Sequence[Any]) -> FlightRecord:
+        """Returns the record. files: (rank, path) of each; readers: return their bytes."""
+        dumps = []
+        unread: dict[int, InputError] = {}
+
+        def data() -> Iterator[bytes]:
+            for index, reader in enumerate(readers):
+                try:
+                    yield reader()
+                except InputError as error:
+                    unread[index] = error
+                    yield b""
+
+        tables = read_tables(data(), len(files))
+        for index, ((rank, path), table) in enumerate(zip(files, tables, strict=True)):
+            if index in unread:
+                self.errors += unread[index].diagnostics
+            elif isinstance(table, dict):
+                dumps.append(self._dump(rank, path, table))
+            else:
+                self._refuse(path, table)
+        if not dumps:
+            raise InputError(*self.errors[:_LISTED])
+        self.diagnostics += [
+            replace(one, severity="warning", message=f"{one.message}; left out") for one in self.errors
+        ]
+        return self._record(dumps)
+
+    def _refuse(self, path: str, why: str) -> None:
+        message = f"found no dump that can be read: {printable(why)}"
+        self.errors.append(Diagnostic("error", "bad-dump", message, path, 1, 1))
+
+    # -- a dump ------------------------------------------------------------------------
+
+    def _dump(self, rank: int, path: str, table: dict[str, Any]) -> RankDump:
+        groups = self._groups_of(rank, table)
+        own_groups, indices = table["group"]
+        for name, description in own_groups:
+            if name not in groups:
+                groups[name] = self._unlisted_group(rank, description or name)
+        group_of = [groups[name] for name, _ in own_groups]
+        of_entry = array("I", indices)
+        group = array("I", map(group_of.__getitem__, of_entry))
+
+        def column(name: str, typecode: str = "q") -> array[Any]:
+            return array(typecode, table[name])
+
+        entries = Entries(
+            group, column("collective_seq_id"), column("p2p_seq_id"), column("time_created_ns"),
+            column("time_discovered_started_ns"), column("time_discovered_completed_ns"),
+            column("duration_ms", "d"), column("timeout_ms"), table["state"], table["is_p2p"],
+            table["retired"], self.operations.map(table["name"]),
+            self.sizes.map((table["sizes"], table["input_size"])),
+            self.sizes.map((table["sizes"], table["output_size"])),
+            self.dtypes.map((table["dtypes"], table["input_dtype"])),
+            self.dtypes.map((table["dtypes"], table["output_dtype"])),
+            self.stacks.map(table["stack"]), self.threads.map(table["thread"]),
+        )  # fmt: skip
+        self._say_of(rank, path, table)
+        statuses = self._statuses_of(groups, table, entries)
+        return RankDump(rank, path, entries, statuses, table["version"])
+
+    def _groups_of(self, rank: int, table: dict[str, Any]) -> dict[str, int]:
+        """Returns the index of each group that the dump lists, by its name there."""
+        results: dict[str, int] = {}
+        ordinals: dict[tuple[str, tuple[int, ...]], int] = {}
+        for name, description, ranks_text in sorted(table["groups"], key=lambda group: _by_number(group[0])):
+            ranks = self.ranks_of_text.get(ranks_text)
+            if ranks is None:
+                ranks = self.ranks_of_text[ranks_text] = _ranks_of(ranks_text)
+            key = description or name, ranks
+            ordinal = ordinals[key] = ordinals.get(key, -1) + 1
+            if rank in ranks:
+                results[name] = self.groups[Group(*key, ordinal)]
+            else:
+                # gloo lists no ranks.
+                results[name] = self._unlisted_group(rank, key[0])
+        return results
+
+    def _unlisted_group(self, rank: int, description: str) -> int:
+        """Returns a group whose ranks are not stated: all that use it."""
+        index = self.groups[Group(description, ())]
+        self.users.setdefault(index, set()).add(rank)
+        return index
+
+    def _statuses_of(
+        self, groups: dict[str, int], table: dict[str, Any], entries: Entries
+    ) -> dict[int, GroupStatus]:
+        """Returns the status of each group. The dump has them by an id that only entries tie to a name; the
+        others follow where names and ids are equally many, for both count in the order of creation.
+        """
+        statuses = {sequence: GroupStatus(*last) for sequence, *last in table["statuses"]}
+        ids: dict[int, int] = dict(zip(entries.group, array("q", table["pg_id"]), strict=True))
+        by_order = dict(
+            zip([groups[name] for name in sorted(groups, key=_by_number)], sorted(statuses), strict=False)
+        )
+        fits = len(groups) == len(statuses) and all(by_order.get(group) == at for group, at in ids.items())
+        if fits:
+            ids = by_order
+        return {group: statuses.get(ids.get(group, UNSTATED), GroupStatus()) for group in groups.values()}
+
+    def _say_of(self, rank: int, path: str, table: dict[str, Any]) -> None:
+        """Reports what is odd in a dump."""
+        version = table["version"]
+        if version not in _KNOWN_VERSIONS:
+            known_text = f"version {printable(version, 20)}" if version else "no version"
+            self.say(
+                "note", "unknown-version", f"{known_text}, expected 2.1 to 2.10; read as these are", path
+            )
+        lacking = [key for key in ("entries", "pg_config", "pg_status") if key in table["missing"]]
+        if lacking:
+            message = f"found no {', '.join(lacking)}: what they would say is not known"
+            self.say("warning", "missing-key", message, path)
+        for key, count in table["wrong"].items():
+            message = f"{printable(key)}: {plural(count, 'value')} of another kind than expected; ignored"
+            self.say("warning", "bad-value", message, path)
+
+    # -- all of them -------------------------------------------------------------------
+
+    def _record(self, dumps: list[RankDump]) -> FlightRecord:
+        from simcore.measured.run import merge_repeated
+
+        groups = [
+            group if group.ranks else group._replace(ranks=tuple(sorted(self.users.get(index, ()))))
+            for index, group in enumerate(self.groups)
+        ]
+        names = Names(*(list(table) for table in (
+            self.operations, self.sizes, self.dtypes, self.stacks, self.threads)))  # fmt: skip
+        record = FlightRecord(self.path, tuple(dumps), tuple(groups), names, ())
+        if len(record.missing):
+            noun = "rank" if len(record.missing) == 1 else "ranks"
+            has = "has" if len(record.missing) == 1 else "have"
+            message = f"{noun} {record.missing.text()} of {record.world} {has} no dump"
+            self.say("warning", "ranks-missing", f"{message}: what they did last is not known")
+        object_diagnostics = tuple(merge_repeated(self.diagnostics))
+        return FlightRecord(self.path, record.dumps, record.groups, names, object_diagnostics)
+
+
+def _by_number(name: str) -> tuple[bool, int, str]:
+    """Returns a key that sorts names that are numbers as numbers, before all others."""
+    is_number = name.isascii() and name.isdigit() and len(name) < 20
+    return not is_number, int(name) if is_number else 0, name
+
+
+def _ranks_of(text: str) -> tuple[int, ...]:
+    """Returns the ranks of `[0, 4]`, in its order, each once."""
+    ranks = (int(sequence) for sequence in _DIGITS.findall(text))
+    return tuple(dict.fromkeys(ranks))
+
+
+def rank_words(ranks: Sequence[int]) -> str:
+    """Returns `rank 12`, `ranks 9,14`."""
+    return f"rank{'' if len(ranks) == 1 else 's'} {RankSet.of(ranks).text()}"

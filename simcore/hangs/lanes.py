@@ -15,7 +15,7 @@ from simcore.hangs.span_words import HungSpanWords
 from simcore.hangs.timeline import IDLE, WAIT
 from simcore.ranks import RankSet
 from simcore.trace.accounts import Ranges
-from simcore.trace.lane_spans import KINDS, Content, Figure, LaneOrder, Spans, TimeAxis, make_spans
+from simcore.trace.lane_spans import KINDS, TIME, Content, Figure, LaneOrder, Spans, TimeAxis, make_spans
 from simcore.trace.lanes import NATURAL, LaneFacts, Lanes, LaneTrack, OpSearchColumns, Sums, Wait
 from simcore.trace.spans import NONE
 from simcore.units import duration, plural
@@ -23,7 +23,6 @@ from simcore.units import duration, plural
 if TYPE_CHECKING:
     from simcore.hangs.run import HangAnalysis
 
-_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 LAST_PROGRESS = LaneOrder(
     "progress", "last progress", "ended", least_first=True, group_name="until the last end"
 )
@@ -68,7 +67,7 @@ class HungLanes(Lanes):
             return clock_of_day(begin + time_ns, 3 if column_ns >= _MILLISECOND else 6)
 
         title = ("  collectives; what has not ended goes on", " collectives")
-        return TimeAxis(_UNITS, lambda ns: wall_clock(begin + ns, 6), position, duration, title)
+        return TimeAxis(TIME.units, lambda ns: wall_clock(begin + ns, 6), position, duration, title)
 
     @cached_property
     def words(self) -> HungSpanWords:
@@ -169,11 +168,19 @@ class HungLanes(Lanes):
         """Returns the time that an order goes by: until the last end, or since the oldest open entry."""
         start, end, category = self.timeline.times(track_id)
         if measure == "progress":
-            return max((over for over, kind in zip(end, category, strict=True) if kind != WAIT), default=0)
+            ends = (over for over, kind in zip(end, category, strict=True) if kind != WAIT)
+            return max(ends, default=self._first_open_ns(track_id))
         if measure == "open":
             oldest = (begin for begin, kind in zip(start, category, strict=True) if kind == WAIT)
             return self.timeline.length - min(oldest, default=self.timeline.length)
         return 0
+
+    def _first_open_ns(self, track_id: int) -> int:
+        """Returns when the oldest collective that has not ended began; 0 without one."""
+        is_message = self.record.dumps[track_id].entries.is_message
+        start, _, category = self.timeline.times(track_id)
+        rows = zip(start, category, is_message, strict=True)
+        return min((begin for begin, kind, message in rows if kind == WAIT and not message), default=0)
 
     def _end_ns(self, track_id: int) -> int:
         return self.measure_ns("progress", track_id)

@@ -12,7 +12,7 @@ from simcore.flight.progress import message_of, short_operation
 from simcore.flight.record import STATE_WORDS, frames_of, size_text
 from simcore.flight.verdict import Wait
 from simcore.ranks import RankSet
-from simcore.trace.findings import Dependency
+from simcore.trace.findings import Dependency, Step
 from simcore.trace.lane_spans import SpanSummary
 from simcore.trace.lanes import Lanes, SpanWords
 from simcore.trace.spans import NONE
@@ -199,6 +199,14 @@ class HungSpanWords(SpanWords):
         start, end, _ = self._results.timeline.times(last[1])
         rank = self._record.dumps[last[1]].rank
         return [Dependency(last[1], last[2], rank, "it came last", start[last[2]], end[last[2]])]
+
+    def make_step(self, track_id: int, stream: str | None, of: Dependency) -> Step:
+        """Returns the step to a rank; how long its entry takes says nothing of who is late."""
+        words = f"{self.dependency_text(track_id, of)}: {of.reason}"
+        return Step(of.track_id, self.stream_showing(stream, of), of.start_ns, of.rank, words)
+
+    def dependency_text(self, track_id: int, of: Dependency) -> str:
+        return f"rank {of.rank}" if of.span == NONE else super().dependency_text(track_id, of)
 
     def span_name(self, track_id: int, span: int) -> str:
         if span == NONE:

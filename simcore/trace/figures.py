@@ -64,7 +64,7 @@ class MemberProgress(NamedTuple):
     completed: int | None
     """That of the last one that ended."""
     role: str
-    """`culprit`, `stuck`, `waits`, `no dump`, or "" where nothing is known of it."""
+    """`culprit`, `stuck`, `waits`, `held up`, `no dump`, or "" where it has nothing open."""
     track_id: int | None
     """Its track, None without a dump."""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simcore.trace.critical_path import PathSource
     from simcore.trace.streams import TrackStreams
 
-_ROLES = ("culprit", "stuck", "waits", "no dump", "")
+_ROLES = ("culprit", "stuck", "waits", "held up", "no dump", "")
 
 
 class HangFigures(Figures[HangAnalysis]):
@@ -102,9 +102,8 @@ class HangFigures(Figures[HangAnalysis]):
     def origin(self) -> Origin:
         record = self.run.record
         degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": record.world}
-        values = self.run.parameters.as_dict("dumps")
         count = record.entry_count
-        return Origin("flight-recorder", "", count, None, 0, degrees, "none", "none", values, [], count, 0)
+        return Origin("flight-recorder", "", count, None, 0, degrees, "none", "none", {}, [], count, 0)
 
     @property
     def streams(self) -> Sequence[TrackStreams]:
@@ -137,7 +136,9 @@ class HangFigures(Figures[HangAnalysis]):
             return "stuck"
         if rank not in self.run.record.by_rank:
             return "no dump"
-        return "waits" if rank in verdict.waits_of else ""
+        if rank in verdict.waits_of:
+            return "waits"
+        return "held up" if rank in verdict.held_up else ""
 
     @cached_property
     def _groups(self) -> list[GroupProgress]:

@@ -18,19 +18,20 @@ _ALL_RINGS, _OPEN = "Collectives of the rings", "Collectives that have not ended
 _NAME_CELLS, _RANK_CELLS, _STATE_CELLS = 40, 24, 50
 
 
-class _MemberLine(NamedTuple):
-    """Members of a group that have come equally far. heads: whether it is the first line of the group."""
+class MemberLine(NamedTuple):
+    """Members of a group that have come equally far."""
 
     group: GroupProgress
     members: list[MemberProgress]
     heads: bool
+    """Whether it is the first line of the group."""
 
 
 def _sequence(sequence: int | None) -> str:
     return "-" if sequence is None else str(sequence)
 
 
-_PROGRESS: list[Field[_MemberLine]] = [
+_PROGRESS: list[Field[MemberLine]] = [
     Field("group", lambda line: printable(line.group.group, _NAME_CELLS) if line.heads else "", left=True),
     Field("of ranks", lambda line: shorten(line.group.ranks, _RANK_CELLS) if line.heads else "", left=True),
     Field(
@@ -58,12 +59,12 @@ def states_text(collective: CollectiveStates) -> str:
     return f"{collective.problem} differs; {states}" if collective.problem else states
 
 
-def _member_lines(group: GroupProgress) -> list[_MemberLine]:
+def member_lines(group: GroupProgress) -> list[MemberLine]:
     """Returns the members of a group, those that have come equally far on one line."""
     equal_ones: dict[object, list[MemberProgress]] = {}
     for member in group.members:
         equal_ones.setdefault(member[1:5], []).append(member)
-    return [_MemberLine(group, members, at == 0) for at, members in enumerate(equal_ones.values())]
+    return [MemberLine(group, members, at == 0) for at, members in enumerate(equal_ones.values())]
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
@@ -71,13 +72,14 @@ def lines(run: Run, options: PageOptions) -> list[str]:
     tables = run.figures.hang
     if tables is None:
         return []
-    most = len(tables.groups) if options.every_layer else _GROUPS
-    rows: list[_MemberLine] = []
+    every = options.every_layer or options.everything
+    most = len(tables.groups) if every else _GROUPS
+    rows: list[MemberLine] = []
     left = 0
     for group in tables.groups[:most]:
-        of_group = _member_lines(group)
-        rows += of_group if options.every_layer else of_group[:_MEMBERS]
-        left += 0 if options.every_layer else len(of_group[_MEMBERS:])
+        of_group = member_lines(group)
+        rows += of_group if every else of_group[:_MEMBERS]
+        left += 0 if every else len(of_group[_MEMBERS:])
     page = [
         "The last collective of each group that its ranks began, started and ended; those behind in front",
         *field_lines(_PROGRESS, rows),
@@ -86,7 +88,7 @@ def lines(run: Run, options: PageOptions) -> list[str]:
     ]
     collectives = tables.find_collectives(options.every_layer)
     if collectives:
-        shown_rows = collectives if options.every_layer else collectives[:_COLLECTIVES]
+        shown_rows = collectives if every else collectives[:_COLLECTIVES]
         page += [
             "",
             _ALL_RINGS if options.every_layer else _OPEN,

@@ -88,13 +88,10 @@ class _Columns:
 
     def of(self, progress: Progress) -> dict[str, Any]:
         """Returns the columns of a rank's collectives."""
-        rows, entries = progress.collective_rows, progress.entries
-        if len(rows) == 1:
-            pick: Callable[[Sequence[Any]], Sequence[Any]] = lambda column: (column[rows[0]],)  # noqa: E731
-        else:
-            pick = itemgetter(*rows)
-        operations, ins, outs = (pick(column) for column in (
-            entries.operation, entries.input_size, entries.output_size))  # fmt: skip
+        entries = progress.entries
+        operations, ins, outs = (
+            _pick(progress, column) for column in (entries.operation, entries.input_size, entries.output_size)
+        )
         elements = self.elements
         equal = list(map(self.is_equal.__getitem__, operations))
         return {
@@ -103,9 +100,20 @@ class _Columns:
                 (elements[size], elements[out]) if agrees else None
                 for agrees, size, out in zip(equal, ins, outs, strict=True)
             ],
-            "dtype": list(zip(pick(entries.input_dtype), pick(entries.output_dtype), strict=True)),
-            "state": list(pick(progress.dump.over)),
+            "dtype": list(
+                zip(
+                    *(_pick(progress, column) for column in (entries.input_dtype, entries.output_dtype)),
+                    strict=True,
+                )
+            ),
+            "state": _pick(progress, progress.dump.over),
         }
+
+
+def _pick(progress: Progress, column: Sequence[Any]) -> Sequence[Any]:
+    """Returns the values of a rank's collectives."""
+    rows = progress.collective_rows
+    return itemgetter(*rows)(column) if len(rows) > 1 else tuple(column[row] for row in rows)
 
 
 _KINDS = ("collective", "size", "dtype", "state")
@@ -273,23 +281,31 @@ def _sums(record: FlightRecord, group: int, members: list[Progress], columns: _C
     """Yields all-to-alls of which more goes in than comes out, on all ranks together."""
     if len(members) < len(record.groups[group].ranks) or not any(columns.is_summed):
         return
-    elements, is_summed = columns.elements, columns.is_summed
+    if not any(map(columns.is_summed.__getitem__, _pick(members[0], members[0].entries.operation))):
+        return
     sums: dict[int, list[int]] = {}
     for member in members:
         entries = member.entries
-        for sequence, row in zip(member.sequences, member.collective_rows, strict=True):
-            if is_summed[entries.operation[row]]:
-                total = sums.setdefault(sequence, [0, 0, 0])
-                total[0] += elements[entries.input_size[row]]
-                total[1] += elements[entries.output_size[row]]
-                total[2] += 1
+        sizes = zip(
+            member.sequences,
+            map(columns.is_summed.__getitem__, _pick(member, entries.operation)),
+            map(columns.elements.__getitem__, _pick(member, entries.input_size)),
+            map(columns.elements.__getitem__, _pick(member, entries.output_size)),
+            strict=True,
+        )
+        for sequence, is_summed, goes_in, comes_out in sizes:
+            if is_summed:
+                total = sums.setdefault(sequence, [0, 0])
+                total[0] += goes_in - comes_out
+                total[1] += 1
     for sequence in sorted(sums):
-        goes_in, comes_out, ranks = sums[sequence]
-        if ranks == len(members) and goes_in != comes_out:
+        surplus, ranks = sums[sequence]
+        if ranks == len(members) and surplus:
             first = members[0]
             row_of_first = first.find(sequence)
             assert row_of_first is not None
-            words = f"{goes_in} elements go in, {comes_out} come out"
+            more = "in than come out" if surplus > 0 else "out than go in"
+            words = f"{abs(surplus)} elements more {'go' if surplus > 0 else 'come'} {more}"
             everyone = chain.from_iterable((member.dump.rank,) for member in members)
             side = side_of(record, first.dump.rank, row_of_first, everyone, words)
             yield Mismatch("size", group, sequence, (side,))

@@ -149,7 +149,7 @@ class _Reader:
         self.diagnostics: list[Diagnostic] = []
         self.errors: list[Diagnostic] = []
         self.groups, self.operations, self.sizes = _Table(), _Table(), _Table()
-        self.dtypes, self.stacks, self.threads = _Table(), _Table(), _Table()
+        self.dtypes, self.stacks = _Table(), _Table()
         self.ranks_of_text: dict[str, tuple[int, ...]] = {}
         # Ranks that use groups whose ranks no dump states.
         self.users: dict[int, set[int]] = {}
@@ -213,7 +213,7 @@ class _Reader:
             self.sizes.map((table["sizes"], table["output_size"])),
             self.dtypes.map((table["dtypes"], table["input_dtype"])),
             self.dtypes.map((table["dtypes"], table["output_dtype"])),
-            self.stacks.map(table["stack"]), self.threads.map(table["thread"]),
+            self.stacks.map(table["stack"]),
         )  # fmt: skip
         self._say_of(rank, path, table)
         statuses = self._statuses_of(groups, table, entries)
@@ -284,7 +284,7 @@ class _Reader:
             for index, group in enumerate(self.groups)
         ]
         names = Names(*(list(table) for table in (
-            self.operations, self.sizes, self.dtypes, self.stacks, self.threads)))  # fmt: skip
+            self.operations, self.sizes, self.dtypes, self.stacks)))  # fmt: skip
         record = FlightRecord(self.path, tuple(dumps), tuple(groups), names, ())
         if len(record.missing):
             noun = "rank" if len(record.missing) == 1 else "ranks"

@@ -77,6 +77,8 @@ class Progress(Struct, dict=True):
     def open_rows(self) -> list[int]:
         """Its collectives that have not ended."""
         over = self.dump.over
+        if 0 not in over:
+            return []
         return [row for row in self.collective_rows if not over[row]]
 
     @cached_property
@@ -86,13 +88,15 @@ class Progress(Struct, dict=True):
         if not self.has_messages:
             return max(of_entries, self.status.enqueued)
         # Messages have the number of the last collective before them.
-        return max((self.entries.collective[row] for row in self.rows), default=of_entries)
+        return max(map(self.entries.collective.__getitem__, self.rows), default=of_entries)
 
     @cached_property
     def completed(self) -> int:
         """The last number that it ended, -1 where that is not known."""
         over, collective = self.dump.over, self.entries.collective
-        of_entries = max((collective[row] for row in self.collective_rows if over[row]), default=UNSTATED)
+        # From the last one back: most have ended.
+        rows = reversed(self.collective_rows)
+        of_entries = next((collective[row] for row in rows if over[row]), UNSTATED)
         first_open = min(map(collective.__getitem__, self.open_rows), default=None)
         stated_last = self.status.completed
         # gloo states what it has begun.

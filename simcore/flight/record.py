@@ -54,7 +54,6 @@ class Names(Struct):
     """With commas where tensors differ."""
     stacks: list[str] = field(default_factory=list)
     """A frame a line, the innermost first: name, file and line number with tabs between them."""
-    threads: list[str] = field(default_factory=list)
 
 
 def _longs() -> array[int]:
@@ -97,8 +96,6 @@ class Entries(Struct):
     output_dtype: array[int] = field(default_factory=_ints)
     stack: array[int] = field(default_factory=_ints)
     """Index into `Names.stacks`."""
-    thread: array[int] = field(default_factory=_ints)
-    """Index into `Names.threads`."""
 
     def __len__(self) -> int:
         return len(self.state)
@@ -125,20 +122,23 @@ class RankDump(Struct, dict=True):
         of_state = entries.state.translate(_ENDED)
         if b"\1" not in entries.retired:
             return of_state
-        return bytes(map(max, of_state, map(bool, entries.retired)))
+        # The whole column is one number: a rank has thousands of entries.
+        ended = int.from_bytes(of_state, "little") | int.from_bytes(
+            entries.retired.translate(_IS_SET), "little"
+        )
+        return ended.to_bytes(len(of_state), "little")
 
     @cached_property
     def rows_of_groups(self) -> dict[int, array[int]]:
         """The entries of each group, in their order."""
-        rows: dict[int, array[int]] = {}
+        rows: dict[int, list[int]] = {group: [] for group in dict.fromkeys(self.entries.group)}
         for row, group in enumerate(self.entries.group):
-            if group not in rows:
-                rows[group] = array("I")
             rows[group].append(row)
-        return rows
+        return {group: array("I", of_group) for group, of_group in rows.items()}
 
 
 _ENDED = bytes(state == COMPLETED for state in range(256))
+_IS_SET = bytes(value > 0 for value in range(256))
 
 
 class FlightRecord(Struct, frozen=True, dict=True):

@@ -40,7 +40,7 @@ NUMBER_KEYS = (
     "time_discovered_started_ns", "time_discovered_completed_ns", "timeout_ms",
 )  # fmt: skip
 _KEYS = (
-    *NUMBER_KEYS, "duration_ms", "state", "is_p2p", "retired", "profiling_name", "thread_name",
+    *NUMBER_KEYS, "duration_ms", "state", "is_p2p", "retired", "profiling_name",
     "process_group", "input_sizes", "output_sizes", "input_dtypes", "output_dtypes", "frames",
 )  # fmt: skip
 STATUS = ("last_enqueued_collective", "last_started_collective", "last_completed_collective")
@@ -172,7 +172,7 @@ class _Columns:
         columns["state"], columns["is_p2p"], columns["retired"] = (
             self._states(), self._flags("is_p2p"), self._flags("retired"),
         )  # fmt: skip
-        columns["name"], columns["thread"] = self._texts("profiling_name"), self._texts("thread_name")
+        columns["name"] = self._texts("profiling_name")
         columns["group"], columns["stack"] = self._groups(), self._stacks()
         columns |= self._sizes()
         columns["count"], columns["wrong"] = len(self.entries), self.wrong
@@ -181,10 +181,9 @@ class _Columns:
     def _integers(self, name: str) -> array[int]:
         values = self.values[name]
         try:
-            return array("q", values)
+            return array("q", [_NONE if value is None else value for value in values])
         except (TypeError, OverflowError):
-            pass
-        column = array("q", map(_integer, values))
+            column = array("q", map(_integer, values))
         # Absent and null are how a dump says that something has not happened.
         wrong = sum(map(_NONE.__eq__, column)) - values.count(None) - values.count(_NONE)
         if wrong > 0:
@@ -300,9 +299,10 @@ def _same(value: Any) -> Any:
 
 def _indexed(values: list[Any], text: Callable[[Any], Any]) -> tuple[list[Any], bytes]:
     """Returns (the distinct values as `text` gives them, the index of each). Raises TypeError for lists."""
-    index_of: dict[object, int] = {}
-    indices = array("I", [index_of.setdefault(value, len(index_of)) for value in values])
-    return [text(value) for value in index_of], indices.tobytes()
+    distinct = dict.fromkeys(values)
+    index_of = dict(zip(distinct, range(len(distinct)), strict=True))
+    indices = array("I", list(map(index_of.__getitem__, values)))
+    return list(map(text, distinct)), indices.tobytes()
 
 
 def _texts_of_pair(pair: tuple[Any, ...]) -> tuple[str, str]:

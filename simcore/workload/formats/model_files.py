@@ -14,9 +14,11 @@ _SIZES = (b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b
 
 def _is_config(head: FileHead) -> bool:
     start = head.raw.lstrip(_BLANKS)
+    if not start.startswith(b"{"):
+        return False
     # Beside its kind, or what tells that the kind is missing.
     has_model_type = b'"model_type"' in start and b'"ph"' not in start
-    return start.startswith(b"{") and (has_model_type or sum(name in start for name in _SIZES) > 1)
+    return has_model_type or sum(name in start for name in _SIZES) > 1
 
 
 def _is_toml(head: FileHead) -> bool:

@@ -86,27 +86,33 @@ class _Columns:
         self.is_summed = [kind == _SUMMED for kind in kinds]
         self.elements = [count_elements(sizes) for sizes in names.sizes]
 
+    def raw(self, progress: Progress) -> tuple[Sequence[Any], ...]:
+        """Returns the columns of a rank's collectives as the record has them."""
+        entries = progress.entries
+        return tuple(
+            _pick(progress, column)
+            for column in (entries.operation, entries.input_size, entries.output_size, entries.input_dtype,
+                           entries.output_dtype, progress.dump.over)
+        )  # fmt: skip
+
+    def is_same(self, mine: tuple[Sequence[Any], ...], theirs: tuple[Sequence[Any], ...]) -> bool:
+        """Returns whether two ranks have equal columns, of sizes only those that must be equal."""
+        if (mine[0], *mine[3:]) != (theirs[0], *theirs[3:]):
+            return False
+        return mine[1:3] == theirs[1:3] or not any(self.is_equal[operation] for operation in {*mine[0]})
+
     def of(self, progress: Progress) -> dict[str, Any]:
         """Returns the columns of a rank's collectives."""
-        entries = progress.entries
-        operations, ins, outs = (
-            _pick(progress, column) for column in (entries.operation, entries.input_size, entries.output_size)
-        )
+        operations, ins, outs, in_types, out_types, over = self.raw(progress)
         elements = self.elements
-        equal = list(map(self.is_equal.__getitem__, operations))
         return {
             "collective": list(map(self.kind_of.__getitem__, operations)),
             "size": [
-                (elements[size], elements[out]) if agrees else None
-                for agrees, size, out in zip(equal, ins, outs, strict=True)
+                (elements[size], elements[out]) if self.is_equal[operation] else None
+                for operation, size, out in zip(operations, ins, outs, strict=True)
             ],
-            "dtype": list(
-                zip(
-                    *(_pick(progress, column) for column in (entries.input_dtype, entries.output_dtype)),
-                    strict=True,
-                )
-            ),
-            "state": _pick(progress, progress.dump.over),
+            "dtype": list(zip(in_types, out_types, strict=True)),
+            "state": over,
         }
 
 
@@ -144,10 +150,15 @@ def _in_group(
 ) -> Iterator[Mismatch]:
     """Yields for each number of a group the first thing that does not match."""
     first = members[0]
-    reference, reference_numbers = columns.of(first), first.sequences
+    raw, reference_numbers = columns.raw(first), first.sequences
+    reference: dict[str, Any] = {}
     differing: dict[int, str] = {}
     for member in members[1:]:
-        mine, sequences = columns.of(member), member.sequences
+        sequences = member.sequences
+        # Most members have all the same, but for the parts of an all-to-all.
+        if sequences == reference_numbers and columns.is_same(columns.raw(member), raw):
+            continue
+        reference, mine = reference or columns.of(first), columns.of(member)
         begin = max(sequences[0], reference_numbers[0])
         end = min(sequences[-1], reference_numbers[-1])
         if end < begin:

@@ -26,7 +26,7 @@ from simcore.units import plural
 from simcore.workload.formats import format_of
 from simcore.workload.ignored_files import IgnoredFiles
 from simcore.workload.opening import read_beginning, read_file
-from simcore.workload.source import GZIP
+from simcore.workload.source import GZIP, MOST_BYTES
 
 _HEAD_BYTES = 1 << 16
 _MOST_RANK = 10_000_000
@@ -109,7 +109,17 @@ def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightR
             message = f"the name {printable(name, 80)} has no number, expected its rank; taken as rank 0"
             record.say("warning", "rank-unknown", message)
     files = [(rank, os.path.join(path, by_rank[rank])) for rank in sorted(by_rank)]
-    return record.read(files, [lambda of=file: read_file(of) for _, file in files])
+    return record.read(files, [lambda of=file: _bytes_or_path(of) for _, file in files])
+
+
+def _bytes_or_path(path: str) -> bytes | str:
+    """Returns what is read of a file here, or its path, where the process that unpickles can read it."""
+    try:
+        with open(path, "rb") as file:
+            is_plain = file.read(len(GZIP)) != GZIP and os.fstat(file.fileno()).st_size <= MOST_BYTES
+    except OSError:
+        is_plain = False
+    return path if is_plain else read_file(path)
 
 
 def read_dump(path: str, data: bytes) -> FlightRecord:
@@ -162,7 +172,7 @@ class _Reader:
         dumps = []
         unread: dict[int, InputError] = {}
 
-        def data() -> Iterator[bytes]:
+        def data() -> Iterator[bytes | str]:
             for index, reader in enumerate(readers):
                 try:
                     yield reader()

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from simcore.flight.worker import OF_FILE
+
 _WORKER = Path(__file__).with_name("worker.py")
 # A process takes 20 ms to start, a dump of 2,000 entries 10 ms.
 _DUMPS_A_PROCESS, _MOST_PROCESSES = 16, 8
@@ -23,8 +25,8 @@ class _Process:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def send(self, data: bytes) -> None:
-        """Begins to read a dump."""
+    def send(self, dump: bytes | str) -> None:
+        """Begins to read a dump: its bytes, or the file at a path."""
         process = self._process
         if process is None:
             # -I and -S: neither the environment nor packages have a say in what it imports.
@@ -35,7 +37,9 @@ class _Process:
         assert process.stdin is not None
         # A process that has ended is noticed when it does not answer.
         with suppress(OSError):
-            process.stdin.write(len(data).to_bytes(8, "little"))
+            data = dump if isinstance(dump, bytes) else os.fsencode(os.path.abspath(dump))
+            request = len(data) if isinstance(dump, bytes) else len(data) | OF_FILE
+            process.stdin.write(request.to_bytes(8, "little"))
             process.stdin.write(data)
             process.stdin.flush()
 
@@ -66,8 +70,9 @@ class _Process:
         return process.wait()
 
 
-def read_tables(dumps: Iterable[bytes], count: int) -> Iterator[dict[str, Any] | str]:
-    """Yields the table of each of `count` dumps, or why there is none, in their order.
+def read_tables(dumps: Iterable[bytes | str], count: int) -> Iterator[dict[str, Any] | str]:
+    """Yields the table of each of `count` dumps, or why there is none, in their order. dumps: the bytes of
+    each, or the path of its file.
 
     The dumps are asked for when there is a process for them: no more of them are in memory.
     """

@@ -5,8 +5,9 @@ bytes let the memo grow to 2 GB, 3 MB of nested tuples overflow the stack where 
 bounds its memory and its processor time for each dump. A pickle makes plain containers here and nothing
 else: every request for a class or for an object by its id is refused.
 
-A request is the length of a dump, 8 bytes, and the dump; a reply the length and what `marshal` writes, which
-holds no objects: the table of the dump, or in words why it cannot be read.
+A request is the length of a dump, 8 bytes, and the dump, or (OF_FILE) those of the path of its file; a
+reply the length and what `marshal` writes, which holds no objects: the table of the dump, or in words why it
+cannot be read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 from _pickle import Unpickler, UnpicklingError
 from array import array
 from itertools import chain, repeat
-from operator import itemgetter
+from operator import itemgetter, ne
 
 if False:  # `typing` takes 5 ms to import.
     from collections.abc import Callable
@@ -30,6 +31,8 @@ _SECONDS, _SECONDS_A_BYTE = 5, 2e-6
 # The bytes that an entry takes at least.
 _LEAST_ENTRY = 16
 _MOST_SIZES, _MOST_FRAMES, _MOST_TEXT = 256, 256, 4096
+# The bit of a length that says that a path follows.
+OF_FILE = 1 << 62
 _NONE, _LEAST, _MOST = -1, -(1 << 63), (1 << 63) - 1
 
 STATES = ("scheduled", "started", "completed")
@@ -172,8 +175,10 @@ class _Columns:
         columns["state"], columns["is_p2p"], columns["retired"] = (
             self._states(), self._flags("is_p2p"), self._flags("retired"),
         )  # fmt: skip
-        columns["name"] = self._texts("profiling_name")
-        columns["group"], columns["stack"] = self._groups(), self._stacks()
+        for key, (table, index) in (
+            ("name", self._texts("profiling_name")), ("group", self._groups()), ("stack", self._stacks())
+        ):  # fmt: skip
+            columns[key] = table, index.tobytes()
         columns |= self._sizes()
         columns["count"], columns["wrong"] = len(self.entries), self.wrong
         return columns
@@ -215,14 +220,14 @@ class _Columns:
         except (TypeError, ValueError):
             return bytes(value is True for value in values)
 
-    def _texts(self, name: str) -> tuple[list[str], bytes]:
+    def _texts(self, name: str) -> tuple[list[str], array[int]]:
         """Returns (the distinct texts of a key, the index of each)."""
         values = list(self.values[name])
         if {*map(type, values)} != {str}:
             values = [value if type(value) is str else "" for value in values]
         return _indexed(values, _text)
 
-    def _groups(self) -> tuple[list[tuple[str, str]], bytes]:
+    def _groups(self) -> tuple[list[tuple[str, str]], array[int]]:
         """Returns (name and description of the distinct groups, the index of each)."""
         values = self.values["process_group"]
         try:
@@ -232,19 +237,24 @@ class _Columns:
 
     def _sizes(self) -> dict[str, object]:
         """Returns the sizes and dtypes that go in and out: the distinct ones, with the index of each."""
-        half = 4 * len(self.entries)
-        size_table, size_index = _index_sizes([*self.values["input_sizes"], *self.values["output_sizes"]])
-        type_table, type_index = _index_types([*self.values["input_dtypes"], *self.values["output_dtypes"]])
-        return {
-            "sizes": size_table, "input_size": size_index[:half], "output_size": size_index[half:],
-            "dtypes": type_table, "input_dtype": type_index[:half], "output_dtype": type_index[half:],
-        }  # fmt: skip
+        columns: dict[str, object] = {}
+        for table, of, index in (("sizes", "size", _index_sizes), ("dtypes", "dtype", _index_types)):
+            ins, outs = self.values[f"input_{table}"], self.values[f"output_{table}"]
+            # Mostly what comes out is as large as what goes in.
+            differ = [row for row, is_other in enumerate(map(ne, ins, outs)) if is_other]
+            columns[table], indices = index([*ins, *map(outs.__getitem__, differ)])
+            of_ins, of_others = indices[: len(ins)], indices[len(ins) :]
+            of_outs = of_ins[:]
+            for row, other in zip(differ, of_others, strict=True):
+                of_outs[row] = other
+            columns[f"input_{of}"], columns[f"output_{of}"] = of_ins.tobytes(), of_outs.tobytes()
+        return columns
 
-    def _stacks(self) -> tuple[list[str], bytes]:
+    def _stacks(self) -> tuple[list[str], array[int]]:
         """Returns (the distinct stacks, a frame a line, the innermost first; the index of each)."""
         stacks = self.values["frames"]
         if not any(stacks):
-            return [""], bytes(4 * len(stacks))
+            return [""], array("I", bytes(4 * len(stacks)))
         # Lists that are shared are looked at once: a dump can name one a million times.
         distinct = {id(stack): stack for stack in stacks}
         # Equal stacks are told by their lines and one comparison: a key of all texts takes twice as long.
@@ -260,14 +270,14 @@ class _Columns:
         try:
             return _indexed([key_of[equal_ones[id(stack)]] for stack in stacks], _stack_text)
         except TypeError:
-            return [""], bytes(4 * len(stacks))
+            return [""], array("I", bytes(4 * len(stacks)))
 
 
 # What `marshal` writes between two lists that each hold one list.
 _ONE_TENSOR = b"[\1\0\0\0["
 
 
-def _index_sizes(values: list[Any]) -> tuple[list[Any], bytes]:
+def _index_sizes(values: list[Any]) -> tuple[list[Any], array[int]]:
     """Returns (the sizes of tensors as tuples, the index of each value)."""
     try:
         # One text of all values, cut into them, takes a third of a tuple for each.
@@ -283,7 +293,7 @@ def _index_sizes(values: list[Any]) -> tuple[list[Any], bytes]:
     return _indexed(list(map(_plain_sizes, values)), _same)
 
 
-def _index_types(values: list[Any]) -> tuple[list[Any], bytes]:
+def _index_types(values: list[Any]) -> tuple[list[Any], array[int]]:
     """Returns (the dtypes of tensors as text, the index of each value)."""
     try:
         if {*map(len, values)} == {1}:
@@ -297,12 +307,11 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _indexed(values: list[Any], text: Callable[[Any], Any]) -> tuple[list[Any], bytes]:
+def _indexed(values: list[Any], text: Callable[[Any], Any]) -> tuple[list[Any], array[int]]:
     """Returns (the distinct values as `text` gives them, the index of each). Raises TypeError for lists."""
     distinct = dict.fromkeys(values)
     index_of = dict(zip(distinct, range(len(distinct)), strict=True))
-    indices = array("I", list(map(index_of.__getitem__, values)))
-    return list(map(text, distinct)), indices.tobytes()
+    return list(map(text, distinct)), array("I", list(map(index_of.__getitem__, values)))
 
 
 def _texts_of_pair(pair: tuple[Any, ...]) -> tuple[str, str]:
@@ -393,13 +402,21 @@ def main() -> None:
     gc.disable()
     receive, send = sys.stdin.buffer, sys.stdout.buffer
     while len(head := receive.read(8)) == 8:
-        data = receive.read(int.from_bytes(head, "little"))
+        request = int.from_bytes(head, "little")
+        data = receive.read(request & ~OF_FILE)
+        answer: dict[str, Any] | str = ""
+        if request & OF_FILE:
+            try:
+                with open(data, "rb") as file:
+                    data = file.read()
+            except OSError as error:
+                answer = f"the file cannot be read: {error.strerror or error}"
         _set_limits(len(data))
         try:
-            reply = marshal.dumps(reply_to(data))
+            reply = marshal.dumps(answer or reply_to(data))
         except (MemoryError, ValueError):
             reply = marshal.dumps("its columns need more memory than a dump may take")
-        del data
+        del data, answer
         send.write(len(reply).to_bytes(8, "little"))
         send.write(reply)
         send.flush()

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable_within
-from simcore.flight.names import clock_of_day, short_group, wall_clock
+from simcore.flight.names import clock_of_day, kind_of_group, short_group, wall_clock
 from simcore.flight.progress import collective_of, short_operation
 from simcore.flight.record import STATE_WORDS
 from simcore.hangs.span_words import HungSpanWords
@@ -121,7 +121,9 @@ class HungLanes(Lanes):
         return Content(spans, spans)
 
     def _other_kinds(self) -> Collection[str]:
-        return {KINDS[kind] for index in self.facts.track_ids for kind in {*self.timeline.times(index)[2]}}
+        used = {group for dump in self.record.dumps for group in dump.rows_of_groups}
+        kinds = {kind_of_group(self.record.groups[group].description) for group in used}
+        return kinds | ({"wait"} if self.results.verdict.open_ranks else set())
 
     def span_name(self, track_id: int, op: int) -> tuple[str, str]:
         if op == NONE:
@@ -166,21 +168,20 @@ class HungLanes(Lanes):
 
     def measure_ns(self, measure: str, track_id: int) -> int:
         """Returns the time that an order goes by: until the last end, or since the oldest open entry."""
-        start, end, category = self.timeline.times(track_id)
         if measure == "progress":
-            ends = (over for over, kind in zip(end, category, strict=True) if kind != WAIT)
-            return max(ends, default=self._first_open_ns(track_id))
+            last = self.timeline.last_end_of(track_id)
+            return self._oldest_open_ns(track_id, False, 0) if last is None else last
         if measure == "open":
-            oldest = (begin for begin, kind in zip(start, category, strict=True) if kind == WAIT)
-            return self.timeline.length - min(oldest, default=self.timeline.length)
+            return self.timeline.length - self._oldest_open_ns(track_id, True, self.timeline.length)
         return 0
 
-    def _first_open_ns(self, track_id: int) -> int:
-        """Returns when the oldest collective that has not ended began; 0 without one."""
-        is_message = self.record.dumps[track_id].entries.is_message
-        start, _, category = self.timeline.times(track_id)
-        rows = zip(start, category, is_message, strict=True)
-        return min((begin for begin, kind, message in rows if kind == WAIT and not message), default=0)
+    def _oldest_open_ns(self, track_id: int, with_messages: bool, default_ns: int) -> int:
+        """Returns when the oldest collective that has not ended began, or the oldest message."""
+        dump = self.record.dumps[track_id]
+        is_message, begin = dump.entries.is_message, self.timeline.begin_of
+        rows = (row for row, is_over in enumerate(dump.over) if not is_over) if 0 in dump.over else ()
+        begins = (begin(track_id, row) for row in rows if with_messages or not is_message[row])
+        return min(begins, default=default_ns)
 
     def _end_ns(self, track_id: int) -> int:
         return self.measure_ns("progress", track_id)

@@ -84,6 +84,20 @@ class Timeline:
         ns = self._extent[1] - self._extent[0]
         return min(ns + max(ns * _MARGIN_PERCENT // 100, _LEAST_MARGIN_NS), LARGEST)
 
+    def begin_of(self, index: int, row: int) -> int:
+        """Returns when an entry was created, ns from the begin of the axis, without times of others."""
+        dump = self.record.dumps[index]
+        ns = dump.entries.created[row] - self.begin_ns - self.offsets[dump.rank].ns
+        return min(max(ns, 0), self.length - 1)
+
+    def last_end_of(self, index: int) -> int | None:
+        """Returns when the last entry of a rank ended, in the same way; None where none states it."""
+        dump = self.record.dumps[index]
+        last = max(dump.entries.completed, default=0)
+        if last <= 0:
+            return None
+        return min(max(last - self.begin_ns - self.offsets[dump.rank].ns, 0), self.length)
+
     def times(self, index: int) -> RankTimes:
         """Returns the times of a dump by its index."""
         if index not in self._times:

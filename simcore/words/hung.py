@@ -204,7 +204,7 @@ class HangFigures(Figures[HangAnalysis]):
             for rank, of in verdict.progress[group].items():
                 row = of.find(sequence)
                 if row is not None:
-                    begin = self.run.timeline.times(self._index_of[rank]).start[row]
+                    begin = self.run.timeline.begin_of(self._index_of[rank], row)
                     first = min(first or (begin, rank, row), (begin, rank, row))
             if first is None:
                 continue

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.ranks import RankSet
-from simcore.render.report.hang import MemberLine, member_lines
-from simcore.trace.figures import HangTables
-from simcore.trace.findings import TrackInterval
-from simcore.trace.run import Run
+from simcore.render.report.hang import MemberLine
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, middle_cut, rows_around, rule, wrapped
 from tui.summary.model import HANG_GROUPS, NOTES, SummaryModel
 from tui.summary.panels import note_lines, notes_title
@@ -16,23 +13,6 @@ from tui.summary.panels import note_lines, notes_title
 # The most rows for sentences, of what the screen has; the least for the table.
 _WORDS_PERCENT, _LEAST_TABLE, _MOST_NOTES = 45, 6, 3
 _ROLE_STYLES = {"culprit": "worse", "stuck": "warn"}
-
-
-def hang_lines(tables: HangTables) -> list[MemberLine]:
-    """Returns the rows of the table of groups."""
-    return [line for group in tables.groups for line in member_lines(group)]
-
-
-def find_interval(run: Run, line: MemberLine) -> TrackInterval | None:
-    """Returns the last entry of a row's first rank in its group; None of a rank without a dump."""
-    member = line.members[0]
-    if member.track_id is None:
-        return None
-    stream = line.group.stream if line.group.stream in run.lanes.streams(member.track_id) else None
-    spans = run.lanes.spans(member.track_id, stream)
-    if not spans.start:
-        return TrackInterval(member.track_id, 0, 1)
-    return TrackInterval(member.track_id, spans.start[-1], spans.end[-1], stream)
 
 
 def draw_hang(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:

@@ -85,7 +85,7 @@ class SummaryModel(PanelCursor):
         self.cursors[MAP] = self.side_panel.outlier or (0, 0)
         tables = self.results.figures.hang
         if tables is not None:
-            from tui.summary.hang import hang_lines
+            from tui.summary.hang_rows import hang_lines
 
             self.hang_rows, self.panel = hang_lines(tables), HANG_GROUPS
 
@@ -185,7 +185,7 @@ class SummaryModel(PanelCursor):
         """Returns where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         at = self.cursor(self.panel)
         if self.panel == HANG_GROUPS:
-            from tui.summary.hang import find_interval
+            from tui.summary.hang_rows import find_interval
 
             return find_interval(self.results, self.hang_rows[at[0]]) if self.hang_rows else None
         if self.panel == STAGES:

@@ -10,10 +10,13 @@ import pytest
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.model.gpu import find_gpu
 from simcore.model.huggingface import read_config
+from simcore.model.known_models import MODELS
+from simcore.model.launch import read_launch
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS, read_model
+from simcore.model.opening import read_model
 from simcore.model.operations.alone import price_file
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
 from simcore.workload import open_workload
@@ -69,6 +72,27 @@ def expert_loads(folder: Path) -> list[Diagnostic]:
     return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]
 
 
+def sequence_lengths(folder: Path) -> list[Diagnostic]:
+    (folder / "lengths.csv").write_text("dp,microbatch,length\n0,0,6000,3000\n")
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    with pytest.raises(InputError) as caught:
+        simulate(opened, Parameters(seq_imbalance=str(folder / "lengths.csv")))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "lengths.csv", one.line, one.column)]
+
+
+def launch(*arguments: str) -> Example:
+    def example(folder: Path) -> list[Diagnostic]:
+        (folder / "run.sh").write_text("torchrun pretrain_gpt.py --bf16 " + " ".join(arguments) + "\n")
+        try:
+            diagnostics = read_launch(str(folder / "run.sh")).diagnostics
+        except InputError as error:
+            diagnostics = error.diagnostics
+        return [replace(one, file="run.sh") for one in diagnostics]
+
+    return example
+
+
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
@@ -93,8 +117,15 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "gpu-file": gpu_file,
     "operations-file": operations_file,
     "expert-loads": expert_loads,
+    "sequence-lengths": sequence_lengths,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),
+    "launch-argument": launch("--num-layers two"),
+    "launch-argument-unpriced": launch("--micro-batch-size 1 --use-nccl-ub"),
+    "launch-argument-assumed": launch(
+        "--num-layers 2 --hidden-size 64 --num-attention-heads 4", "--seq-length 8 --tokenizer-type Llama2"
+    ),
+    "launch-argument-unused": launch("--micro-batch-size 1 --lr 0.1"),
     "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),
     "aicb-mode": aicb("plain", "--num_layers 2 --aiob_enable"),
     "aicb-times": aicb("aiob", "--num_layers 2 --aiob_enable"),

@@ -16,6 +16,7 @@ from simcore.model.operations.attention import attention_backward_ratio, attenti
 from simcore.model.operations.experts import grouped_product_time, grouped_weight_gradient_time
 from simcore.model.operations.products import BYTES, product_time
 from simcore.model.operations.timing import OperationTime
+from simcore.model.packing import PackedMicrobatch
 from simcore.model.training import Training
 from simcore.records import NamedTuple, replace
 from simcore.workload.model import GroupKind
@@ -248,12 +249,14 @@ class Costs:
         half = product._replace(seconds=product.seconds / 2, flops=product.flops / 2, bytes=product.bytes / 2)
         return [half._replace(name=f"{product.name} again")]
 
-    def attention_core(self) -> RowOps:
-        """Returns attention between its linears."""
+    def attention_core(self, packed: PackedMicrobatch | None = None) -> RowOps:
+        """Returns attention between its linears. packed: the documents of a micro-batch, where sequences are
+        no documents.
+        """
         training, gpu = self.training, self.gpu
         model = training.model
-        # All to all, a rank has some heads of the whole sequence; else all heads of its part of it.
-        by_heads = training.cp if training.cp_comm_type == "a2a" else 1
+        # A rank has all heads of its part of the sequence, or by all-to-all some of a longer part.
+        by_heads = training.cp_heads
         heads = model.heads / training.tp / by_heads
         queries = training.seq * by_heads / training.cp
         scores = training.microbatch_size * heads * queries * training.seq
@@ -261,9 +264,15 @@ class Costs:
         if training.flash:
             moved_bytes = 2.0 * training.tokens * by_heads * heads * 2 * (model.query_dim + model.value_dim)
             kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp // by_heads, 1)
+            batch, keys = training.microbatch_size, training.seq
+            squares = longest = None
+            if packed is not None:
+                batch, (keys, squares, longest) = 1, packed
+                queries = keys * by_heads / training.cp
+                moved_bytes *= keys / (training.microbatch_size * training.seq)
             op_time = attention_time(
-                gpu, "bf16", training.microbatch_size, int(queries), int(heads), kv_heads,
-                model.query_dim, model.value_dim, keys=training.seq,
+                gpu, "bf16", batch, math.ceil(queries), int(heads), kv_heads,
+                model.query_dim, model.value_dim, keys=keys, squares=squares, longest_keys=longest,
             )  # fmt: skip
             forward, ratio = op_time.seconds, attention_backward_ratio(gpu, model.query_dim)
             if not self.engine.newest_attention:
@@ -301,13 +310,11 @@ class Costs:
         """
         training, kernels = self.training, self.engine.kernels
         # With all-gather Megatron runs one attention over all keys and values; PyTorch still runs in steps.
-        in_steps = training.cp_comm_type == "p2p" or (
-            training.cp_comm_type == "all-gather" and self.engine.holds == "fsdp"
-        )
-        if training.cp == 1 or not in_steps:
+        in_steps = training.cp_comm_type != "all-gather" or self.engine.holds == "fsdp"
+        if training.cp_ring == 1 or not in_steps:
             return [], []
         model = training.model
-        steps, kv_heads = training.cp - 1, model.heads if model.mla else model.kv_heads
+        steps, kv_heads = training.cp_ring - 1, model.heads if model.mla else model.kv_heads
         out = training.tokens * model.heads * model.value_dim // training.tp
         width = max(kv_heads, training.tp) * (model.query_dim + model.value_dim)
         keys = training.tokens * width // training.tp
@@ -513,7 +520,8 @@ def concat_ops(*parts: RowOps) -> RowOps:
 
 def select_ops(ops: RowOps, names: Sequence[str], is_matching: bool = True) -> RowOps:
     """Returns the ops whose names begin with one of these words, or (is_matching False) all others."""
-    return RowOps(*([op for op in part if (op.name.split()[0] in names) == is_matching] for part in ops))
+    begins = tuple(f"{name} " for name in names)
+    return RowOps(*([op for op in part if f"{op.name} ".startswith(begins) == is_matching] for part in ops))
 
 
 def nanoseconds(ops: list[Op]) -> int:
@@ -526,13 +534,14 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
 
     The model's: three times the forward's products, attention over the whole square of scores, the output
     layer (the formula of arXiv 2104.04473, which counts no causal mask). causal: counts only the half of the
-    square that a causal mask leaves. The hardware's include what is recomputed.
+    square that a causal mask leaves. The hardware's include what is recomputed, and padding of experts.
+    Packed documents have a square each.
     """
     # Biases and norms are left out: they are no products.
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
-    core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
-    layers = again = 0.0
+    core = 2.0 * training.seen_keys * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
+    layers = again = padded = 0.0
     recomputed_layers = {
         layer
         for stage in range(training.pp if training.recompute == "full" else 0)
@@ -545,20 +554,27 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
             moe = model.moe
             width = moe.ffn * (moe.experts_per_token + moe.shared_experts)
             mlp = sum(model.mlp(width)) + moe.experts * model.hidden
+            each = 2.0 * sum(model.mlp(moe.ffn * moe.experts_per_token))
+            filled = each * (training.capacity - 1) if training.capacity else 0.0
         else:
             mlp = sum(model.mlp(model.ffn))
+            filled = 0.0
+        padded += (4 if layer in recomputed_layers else 3) * filled
         layers += 2.0 * (linear + mlp) + core
         again += 2.0 * (linear + mlp) + core if layer in recomputed_layers else 0.0
     # A further predicted token has a layer as the last one, a projection of two hidden states, and the head.
     predictions = training.predictions
     layers += predictions * (2.0 * (linear + mlp) + core)
+    padded += predictions * (4 if training.recomputes_predictions else 3) * filled
     if training.recomputes_predictions:
         again += predictions * (2.0 * (linear + mlp) + core)
     tokens = training.global_batch * training.seq
     forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
     if "attention" in training.recompute_rows:
         again += core * (model.layers + predictions)
-    return 3 * forward * tokens, (3 * forward + again) * tokens
+    if "mla_up_proj" in training.recompute_rows:
+        again += 2.0 * model.latent_up * (model.layers + predictions)
+    return 3 * forward * tokens, (3 * forward + again + padded) * tokens
 
 
 class CellCollective(NamedTuple):
@@ -591,6 +607,10 @@ class Row(NamedTuple):
     """The collective of the weight gradient."""
     by_rank: tuple[RowOps, ...] = ()
     """The ops of each rank of an expert group, where they differ."""
+    by_packing: tuple[RowOps, ...] = ()
+    """The ops in each of the different micro-batches, where packed documents make them differ; the first are
+    `ops`.
+    """
 
 
 NOTHING = RowOps([], [], [])

@@ -39,7 +39,9 @@ def layer_activations(
     size = 2 * (between + dropped + (0 if "norm" in rows else _first_input(training)))
     if model.mla:
         mla = model.mla
+        # Queries, keys and values, and attention's output.
         size += 2 * tokens * model.heads * 2 * (model.query_dim + model.value_dim) // tp
+        size -= _heads_bytes(training) if "mla_up_proj" in rows else 0
         size += 2 * tokens * 2 * (mla.q_lora_rank + mla.kv_lora_rank + mla.qk_rope_head_dim)
         output = tokens * model.heads * model.value_dim // tp
     else:
@@ -64,6 +66,12 @@ def layer_activations(
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
         return size
     return size + _mlp(training, model.ffn, tokens) // tp
+
+
+def _heads_bytes(training: Training) -> int:
+    """Returns the bytes of queries, keys and values of latent attention."""
+    model = training.model
+    return 2 * training.tokens * model.heads * (2 * model.query_dim + model.value_dim) // training.tp
 
 
 def _mlp(training: Training, ffn: int, tokens: int, kinds: Sequence[str] = ("mlp_act",)) -> int:
@@ -244,7 +252,10 @@ def _context(training: Training) -> int:
     """Returns the bytes of CUDA's context and NCCL's buffers: a communicator of all ranks and one of each
     kind of group, and the buffers of an all-to-all between the ranks of a server.
     """
-    degrees = (training.world, training.tp, training.cp, training.dp, training.pp, training.ep)
+    of_cp = (training.cp_inner, training.cp_ring) if training.cp_inner else (training.cp,)
+    inside = training.ep_node or training.ep
+    of_ep = (inside, training.ep // inside)
+    degrees = (training.world, training.tp, *of_cp, training.dp, training.pp, *of_ep)
     size = _CONTEXT + _COMMUNICATOR * sum(degree > 1 for degree in degrees)
     if training.ep > 1:
         size += _ALL_TO_ALL * (min(training.ep, _SERVER) - 1) / (_SERVER - 1)
@@ -426,6 +437,8 @@ def _recomputed_bytes(training: Training, moe: bool, expert: int | None) -> int:
     model, sizes = training.model, [0]
     if "attention" in training.recompute_rows and not training.flash:
         sizes.append(attention_scores(training))
+    if "mla_up_proj" in training.recompute_rows:
+        sizes.append(_heads_bytes(training))
     if "norm" in training.recompute_rows:
         sizes.append(2 * training.tokens * model.hidden // training.shard)
     if "mlp_act" in training.recompute_rows or (moe and "moe_act" in training.recompute_rows):

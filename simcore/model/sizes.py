@@ -15,6 +15,7 @@ BIASES: tuple[Biases, ...] = ("all", "qkv", "none")
 _MOST = {
     "layers": 10_000, "hidden": 1 << 20, "heads": 1 << 14, "kv_heads": 1 << 14, "head_dim": 1 << 14,
     "ffn": 1 << 22, "vocab": 1 << 24, "seq": 1 << 24,
+    "vocab_step": 1 << 20,
 }  # fmt: skip
 _MOST_EXPERTS = 1 << 14
 
@@ -88,6 +89,8 @@ class Model(Struct, frozen=True):
     """The experts; None without any."""
     mla: Mla | None = None
     """The sizes of latent attention; None for other attention."""
+    vocab_step: int = 128
+    """Of what the vocabulary becomes a multiple on each rank of tp; Megatron-LM's default is 128."""
 
     def is_moe(self, layer: int) -> bool:
         """Returns whether a layer, from 0, has experts."""
@@ -115,8 +118,7 @@ class Model(Struct, frozen=True):
         h, heads = self.hidden, self.heads
         if self.mla:
             mla = self.mla
-            q_out, kv_out = heads * self.query_dim, heads * (mla.qk_nope_head_dim + mla.v_head_dim)
-            sharded = (mla.q_lora_rank or h) * q_out + mla.kv_lora_rank * kv_out + heads * mla.v_head_dim * h
+            sharded = self.latent_up + heads * mla.v_head_dim * h
             whole = h * (mla.kv_lora_rank + mla.qk_rope_head_dim) + mla.kv_lora_rank
             return sharded, whole + (h * mla.q_lora_rank + mla.q_lora_rank if mla.q_lora_rank else 0)
         inner, kv = heads * self.head_dim, 2 * self.kv_heads * self.head_dim
@@ -128,6 +130,15 @@ class Model(Struct, frozen=True):
         if self.qk_norm:
             whole += 2 * self.head_dim
         return sharded, whole
+
+    @property
+    def latent_up(self) -> int:
+        """Parameters that make queries, keys and values of all heads out of latent vectors; 0 without MLA."""
+        mla = self.mla
+        if mla is None:
+            return 0
+        queries = (mla.q_lora_rank or self.hidden) * self.heads * self.query_dim
+        return queries + mla.kv_lora_rank * self.heads * (mla.qk_nope_head_dim + mla.v_head_dim)
 
     def mlp(self, ffn: int) -> tuple[int, int]:
         """Returns the parameters of a feed-forward part of that inner size: (divided by tensor parallelism,

@@ -18,7 +18,9 @@ from simcore.model.huggingface import name_of, quote_value, refusal
 from simcore.model.sizes import BIASES, Mla, Model, Moe, check_model
 from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml
 
-_COUNTS = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "positions")
+_COUNTS = (
+    "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "positions", "vocab_step",
+)  # fmt: skip
 _SWITCHES = ("gated", "tied_embeddings", "dropout", "norm_bias", "qk_norm")
 _TABLES = {
     "moe": ("experts", "experts_per_token", "ffn", "shared_experts", "dense_layers"),
@@ -99,6 +101,7 @@ class _Reader:
             qk_norm=self._switch("qk_norm", False),
             moe=moe_sizes,
             mla=mla_sizes,
+            vocab_step=count(sizes, "vocab_step", 128),
         )
 
     def _table(self, name: str) -> dict[str, Any] | None:

@@ -14,12 +14,12 @@ from simcore.workload.model import GroupKind
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
 COMPUTE = 0
 STREAMS = (
-    "compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload",
-    "pp>next", "pp>prev",
+    "compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a",
+    "cp_p2p", "ep_intra", "ep_inter", "pp>next", "pp>prev",
 )  # fmt: skip
 STREAM_OF_GROUP: dict[GroupKind, int] = {
     "tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6, "dp_shard": 7, "dp_replicate": 8,
-    "offload": 9,
+    "offload": 9, "cp_a2a": 10, "cp_p2p": 11, "ep_intra": 12, "ep_inter": 13,
 }  # fmt: skip
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 # Tables for `bytes.translate` of a column of streams: 1 for the stream of the index; 1 for all but compute.
@@ -27,7 +27,7 @@ IS_STREAM = [bytes(other == stream for other in range(256)) for stream in range(
 IS_COMMUNICATION = bytes(stream != COMPUTE for stream in range(256))
 # Copies to the host's memory and back, each of one rank alone.
 OFFLOAD = 9
-TO_NEXT, TO_PREVIOUS = 10, 11
+TO_NEXT, TO_PREVIOUS = 14, 15
 # Stream -> the stream whose lane displays it: both of the pipeline share one.
 LANE_OF_STREAM = (*STREAMS[:TO_NEXT], "pp", "pp")
 # The streams on which a rank receives, as users see them, named by the side of the receiver. The previous
@@ -50,9 +50,13 @@ class ComputeCost(NamedTuple):
     """The factor of its layer."""
     by_rank: tuple[int, ...] = ()
     """ns by index in the expert group, where the ranks of one differ."""
+    by_packing: tuple[int, ...] = ()
+    """ns in each of the different micro-batches, where these differ by their documents."""
 
-    def ns_of(self, expert: int) -> int:
-        """Returns the ns of the rank at an index in its expert group."""
+    def ns_of(self, expert: int, packing: int = 0) -> int:
+        """Returns the ns of the rank at an index in its expert group, in one of the micro-batches."""
+        if self.by_packing:
+            return self.by_packing[packing]
         return self.by_rank[expert] if self.by_rank else self.ns
 
 
@@ -383,6 +387,12 @@ class Program(Struct, frozen=True):
     """The rules of the schedule, also of one from a file."""
     placement: Placement = SINGLE_STAGE
     """Where the parts of the model are."""
+    packings: tuple[tuple[int, ...], ...] = ()
+    """By replica, for each micro-batch which of the different ones it is; () where they do not differ."""
+
+    def packing_of(self, replica: int, microbatch: int) -> int:
+        """Returns which of the different micro-batches one of a replica is."""
+        return self.packings[replica][microbatch] if self.packings and microbatch >= 0 else 0
 
     @property
     def stage_ops(self) -> int:

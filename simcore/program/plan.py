@@ -240,7 +240,7 @@ class Plan(Struct):
         if not self.layer_scales:
             return 1.0
         workload = self.workload
-        phase = "fwd" if cells is workload.fwd else "ig" if cells is workload.ig else "wg"
+        phase = self._phase_of(cells)
         name = workload.name[row]
         scales = self.layer_scales
         names = (name, base_name(name), ANY_ROW)
@@ -248,12 +248,16 @@ class Plan(Struct):
 
     def uneven(self, cells: Cells, row: int) -> UnevenCell | None:
         """Returns how the ranks of an expert group differ in a cell; None where they do not."""
-        workload = self.workload
-        if not workload.uneven:
-            return None
-        return workload.uneven.get(
-            ("fwd" if cells is workload.fwd else "ig" if cells is workload.ig else "wg", row)
-        )
+        uneven = self.workload.uneven
+        return uneven.get((self._phase_of(cells), row)) if uneven else None
+
+    def packed_ns(self, cells: Cells, row: int) -> tuple[int, ...]:
+        """Returns the ns of a cell in each of the different micro-batches; () where they do not differ."""
+        packed = self.workload.packed
+        return packed.compute_ns.get((self._phase_of(cells), row), ()) if packed is not None else ()
+
+    def _phase_of(self, cells: Cells) -> Phase:
+        return "fwd" if cells is self.workload.fwd else "ig" if cells is self.workload.ig else "wg"
 
     def is_optimizer(self, row: int) -> bool:
         """Returns whether a row's compute is the optimizer's, whatever cell it is in."""
@@ -261,7 +265,9 @@ class Plan(Struct):
 
 
 def _find_first_equal_rows(workload: Workload, structure: Structure) -> list[int]:
-    """Returns by row the first row with its name and cells; itself in the tail or where ranks are uneven."""
+    """Returns by row the first row with its name and cells; itself in the tail, and where ranks or
+    micro-batches differ.
+    """
     columns: list[Iterable[object]] = [workload.name]
     for cells in (workload.fwd, workload.ig, workload.wg):
         columns += [cells.compute_ns, cells.collective, cells.group, cells.bytes]
@@ -269,7 +275,8 @@ def _find_first_equal_rows(workload: Workload, structure: Structure) -> list[int
             columns.append([row in cells.asynchronous for row in range(len(workload))])
     first: dict[tuple[object, ...], int] = {}
     first_row = [first.setdefault(content, row) for row, content in enumerate(zip(*columns, strict=True))]
-    for row in {*structure.tail, *(row for _, row in workload.uneven)}:
+    packed = workload.packed.compute_ns if workload.packed is not None else ()
+    for row in {*structure.tail, *(row for _, row in (*workload.uneven, *packed))}:
         first_row[row] = row
     return first_row
 
@@ -311,12 +318,20 @@ class RowBuilder:
         """Append the compute cell of a row; a cell of 0 makes no op."""
         uneven = self.plan.uneven(cells, row)
         by_rank = uneven.compute_ns if uneven is not None else ()
-        self._compute(cells.compute_ns[row], cells, row, phase, by_rank)
+        self._compute(cells.compute_ns[row], cells, row, phase, by_rank, self.plan.packed_ns(cells, row))
 
-    def _compute(self, ns: int, cells: Cells, row: int, phase: int, by_rank: tuple[int, ...] = ()) -> None:
-        if ns:
+    def _compute(
+        self,
+        ns: int,
+        cells: Cells,
+        row: int,
+        phase: int,
+        by_rank: tuple[int, ...] = (),
+        by_packing: tuple[int, ...] = (),
+    ) -> None:
+        if ns or any(by_packing):
             phase = OPT if self.plan.is_optimizer(row) else phase
-            cost = self.plan.cost(ComputeCost(ns, self.plan.layer_scale(row, cells), by_rank))
+            cost = self.plan.cost(ComputeCost(ns, self.plan.layer_scale(row, cells), by_rank, by_packing))
             self.ops.append(COMPUTE, phase, 1, cost, row, self.microbatch_of.get(row, -1))
 
     def collective(self, cells: Cells, row: int, phase: int, blocking: bool) -> None:
@@ -377,8 +392,10 @@ class RowBuilder:
             last = len(self.ops) - 1
             self._compute(products[-1], cells, row, phase)
             self._wait(last)
-        rest = cells.compute_ns[row] - split_cell.before_ns - split_cell.product_ns
-        self._compute(rest, cells, row, phase)
+        split_ns = split_cell.before_ns + split_cell.product_ns
+        # What micro-batches differ in is no product.
+        by_packing = tuple(ns - split_ns for ns in self.plan.packed_ns(cells, row))
+        self._compute(cells.compute_ns[row] - split_ns, cells, row, phase, by_packing=by_packing)
 
     def forward(self, row: int, phase: int = FWD) -> None:
         """Append the forward of a row: compute, then its collective, blocking unless the file says

@@ -32,6 +32,7 @@ from simcore.engine.finish import (
     whole_script,
 )
 from simcore.engine.pricing import Prices
+from simcore.engine.searched_orders import find_orders
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
 from simcore.networks import Network, Sharing, check_flags
@@ -47,7 +48,7 @@ from simcore.program.ops import (
     StageProgram,
     TransferCost,
 )
-from simcore.program.order import Action
+from simcore.program.order import Action, Order
 from simcore.program.overrides import Overrides
 from simcore.program.plan import OpSegment, Plan
 from simcore.program.schedule_choice import ScheduleParameters
@@ -80,6 +81,8 @@ class StepTime(Struct, frozen=True):
     virtual_stages: int
     microbatches: int
     """The micro-batches of each replica, of all steps."""
+    order: Order | None = None
+    """The order of a step, of a schedule that is searched."""
 
 
 class _Slot(NamedTuple):
@@ -124,10 +127,16 @@ class StepTimes:
 
     def find_step_time(self, setup: Setup) -> StepTime:
         """Returns the step time of a run, equal to that of `_simulated`. Raises as that does."""
-        return (None if _needs_whole_run(setup) else self._from_merged_ops(setup)) or _simulated(setup)
+        if _needs_whole_run(setup):
+            return _simulated(setup)
+        orders = find_orders(setup) if setup.is_searched else (None,)
+        times = [self._from_merged_ops(setup, order) for order in orders]
+        # Whether ops can be merged does not depend on the order.
+        merged = [time for time in times if time is not None]
+        return min(merged, key=lambda time: time.step_time_ns) if merged else _simulated(setup)
 
-    def _from_merged_ops(self, setup: Setup) -> StepTime | None:
-        """Returns the step time by merged ops.
+    def _from_merged_ops(self, setup: Setup, searched: Order | None) -> StepTime | None:
+        """Returns the step time by merged ops. searched: the order of a schedule that is searched.
 
         None where no pipeline schedule runs, or members of groups differ.
         """
@@ -136,14 +145,14 @@ class StepTimes:
         network = setup.open_network()
         if isinstance(network, Sharing):
             return None
-        plans = _planned(setup)
-        if plans.order is None:
+        plans = _planned(setup, searched)
+        if plans.actions is None:
             return None
         network.diagnostics(workload, plans.plan.structure)
         plans.plan.idle_streams = find_idle_streams(workload)
         order, costs = self._find_order(plans)
         if plans.plan.was_busy:
-            plans = _planned(setup)
+            plans = _planned(setup, searched)
             order, costs = self._find_order(plans)
         plan = plans.plan
         folding = self._fold(plans, costs, setup)
@@ -156,7 +165,7 @@ class StepTimes:
                 "the step would take 2^63 ns (292 years) or more: too long for its times"
             ) from None
         return StepTime(
-            step_ns, plan.layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps
+            step_ns, plan.layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps, searched
         )
 
     def _fold(self, plans: ProgramPlan, costs: _Costs, setup: Setup) -> Folding:
@@ -186,7 +195,7 @@ class StepTimes:
             return _build_order(plans, repeats=False)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
-            _row_pattern(plan), plan.merged_streams, plan.idle_streams,
+            _row_pattern(plan), plan.merged_streams, plan.idle_streams, plans.order and plans.order.stages,
         )  # fmt: skip
         # Stages of one key may still have different ops: which rows are recomputed is not in the key.
         for variant in range(_ORDERS_PER_KEY):
@@ -210,8 +219,8 @@ def _needs_whole_run(setup: Setup) -> bool:
     if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
-    if workload.uneven or workload.split_cells or workload.host_link:
-        # Ranks of an expert group wait for each other, or only a part of a row's bytes is sent.
+    if workload.uneven or workload.packed is not None or workload.split_cells or workload.host_link:
+        # Ranks or micro-batches differ, or only a part of a row's bytes is sent.
         return True
     return setup.rules.queued or workload.is_table
 
@@ -222,16 +231,14 @@ def _simulated(setup: Setup) -> StepTime:
     program = simulation.program
     return StepTime(
         simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
-        program.microbatches * program.steps,
+        program.microbatches * program.steps, program.order if setup.is_searched else None,
     )  # fmt: skip
 
 
-def _planned(setup: Setup) -> ProgramPlan:
+def _planned(setup: Setup, searched: Order | None) -> ProgramPlan:
     """Returns the plan of a run for its step time alone."""
-    workload = setup.workload
-    plans = plan_program(
-        workload, setup.layout, setup.schedule, setup.overrides.layer_scales, setup.least_forward_bytes
-    )
+    workload, scales = setup.workload, setup.overrides.layer_scales
+    plans = plan_program(workload, setup.layout, setup.schedule, scales, setup.least_forward_bytes, searched)
     plans.plan.merged_streams = find_merged_streams(workload, setup.schedule)
     return plans
 
@@ -242,7 +249,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
     repeats: an action does the same for each micro-batch and each step, except for what it is sent: one of
     each is built.
     """
-    plan, actions = plans.plan, plans.order
+    plan, actions = plans.plan, plans.actions
     assert actions is not None
     index_by_slot: dict[_Slot, int] = {}
     costs: list[AnyCost] = []
@@ -438,12 +445,7 @@ def _find_end_ns(
     parts: list[PartTimes] = []
     for rank_class in folding.classes:
         slots = order.of_stage[rank_class.stage]
-        groups = tuple(
-            (kind, folding.group_classes[group].shape, folding.group_classes[group].ports)
-            for kind, group in rank_class.groups.items()
-        )
-        links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
-        key = (slots, rank_class.slowdown, groups, links)
+        key = (slots, folding.price_key(rank_class))
         if key not in price_tables:
             table = price_tables[key] = [0] * len(costs)
             ns_of = cache(partial(prices.of_class, folding=folding, rank_class=rank_class))

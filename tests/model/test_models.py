@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.huggingface import _KINDS, read_config
-from simcore.model.opening import MODELS, find_model, named_model
+from simcore.model.known_models import MODELS, named_model
+from simcore.model.opening import find_model
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml, read_toml_model
 from simcore.sources.inputs import open_input

@@ -45,13 +45,13 @@ MODELS = {
 }  # fmt: skip
 _AXES = (
     "tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2,4", "recompute=none,selective,full", "zero=0,1,2,3",
-    "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
+    "schedule=none,gpipe,zb-h1,zb-2p,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
 )  # fmt: skip
 _OTHERS = (
     "ep=1,2", "virtual-stages=none,2", "sequence-parallel=on,off", "overlap-grad-reduce=on,off",
     "grad-dtype=fp32,bf16", "gpu=h100,a100-80", "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2",
-    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a", "cluster=none,gb200-nvl72",
-    "rank-order=tp-ep-dp-pp,tp-pp-dp",
+    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a,a2a+p2p",
+    "dispatch=none,hierarchical", "cluster=none,gb200-nvl72", "rank-order=tp-ep-dp-pp,tp-pp-dp",
 )  # fmt: skip
 _OBJECTIVES = (("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))
 _MOST_POINTS = 150

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.sizes import Model, Moe
+from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.setup import Setup
@@ -44,7 +45,7 @@ _MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DEN
 _TIMES = {name: StepTimes() for name in _MODELS}
 _SCHEDULES = (
     None, "1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe",
-    "dualpipev", "looped-bfs", "breadth-first",
+    "dualpipev", "looped-bfs", "breadth-first", "zb-1p", "zb-2p",
 )  # fmt: skip
 
 
@@ -57,7 +58,7 @@ _OF_MODELS = st.fixed_dictionaries(
         "dp": _either(1, 2, 4, 3),
         "tp": _either(2, 4, 1),
         "pp": _either(4, 2, 1),
-        "cp": _either(1, 1, 2),
+        "cp": _either(1, 1, 2, 4),
         "schedule": st.sampled_from(_SCHEDULES),
         "virtual_stages": _either(None, None, 2),
         "stage_layers": _either(*[None] * 6, "3,5", "1+2,3+2"),
@@ -75,7 +76,10 @@ _OF_MODELS = st.fixed_dictionaries(
         "shard_size": _either(None, None, 2),
         "ep": _either(1, 1, 2),
         "etp": _either(None, None, 2),
-        "cp_comm_type": _either("p2p", "all-gather", "a2a"),
+        "dispatch": _either(None, None, "hierarchical"),
+        "pad_to_capacity": _either(False, False, True),
+        "cp_comm_type": _either("p2p", "all-gather", "a2a", "a2a+p2p"),
+        "cp_inner": _either(None, 2),
         "steps": _either(1, 1, 1, 2),
         "overlap_grad_reduce": _either(False, False, True),
         "overlap_param_gather": _either(False, False, True),
@@ -99,7 +103,12 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
     if name != "experts":
-        given["ep"] = 1
+        given |= {"ep": 1, "pad_to_capacity": False}
+    if given["ep"] == 1:
+        given["dispatch"] = None
+    given["expert_capacity"] = 1.25 if given["pad_to_capacity"] else None
+    if given["cp_comm_type"] != "a2a+p2p":
+        given["cp_inner"] = None
     if given.get("zero") != "3":
         given |= {"prefetch": None, "reshard_after_forward": None}
     if given.get("zero") not in ("1", "2", "3"):
@@ -125,6 +134,7 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
     assert found.layout == whole.layout
     assert (found.schedule, found.virtual_stages) == (program.schedule, program.virtual_stages)
     assert found.microbatches == program.microbatches * program.steps
+    assert found.order is None or found.order.stages == program.order.stages
 
 
 @settings(deadline=None)
@@ -133,11 +143,47 @@ def test_of_models(name: str, given: dict[str, Any]) -> None:
     _found(_TIMES[name], _MODELS[name], layout_of(name, given))
 
 
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1"])
+@pytest.mark.parametrize("zero", ["0", "1"])
+@pytest.mark.parametrize("etp", [1, 2])
+def test_of_hops_over_nodes(tmp_path: Path, schedule: str, zero: str, etp: int) -> None:
+    """Servers of two, so that expert groups are on several nodes."""
+    gpu = tmp_path / "of-2.toml"
+    gpu.write_text('[gpu]\nbase = "h100"\nserver = 2\n', "utf-8")
+    _found(
+        StepTimes(),
+        _MODELS["experts"],
+        {
+            "world": 16, "tp": etp, "pp": 2, "ep": 4, "etp": etp, "schedule": schedule, "zero": zero,
+            "virtual_stages": 2 if schedule == "interleaved" else None, "gpu": str(gpu), "microbatches": 8,
+            "dispatch": "hierarchical", "node_limit": 1, "recompute": "full", "overlap_grad_reduce": True,
+        },
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1"])
+@pytest.mark.parametrize("kind", ["p2p", "a2a+p2p"])
+def test_of_latent_attention_made_again(schedule: str, kind: str) -> None:
+    mla = Mla(48, 32, 16, 8, 16)
+    model = Model("latent", 8, 256, 8, 8, 32, 512, True, 1000, 128, False, mla=mla)
+    _found(
+        StepTimes(),
+        ModelMaker("latent", model).empty_workload(),
+        {
+            "world": 16, "pp": 2, "cp": 4, "schedule": schedule, "microbatches": 8, "gpu": "h100",
+            "virtual_stages": 2 if schedule == "interleaved" else None, "cp_comm_type": kind,
+            "cp_inner": 2 if kind == "a2a+p2p" else None, "recompute_rows": "attention,mla_up_proj",
+        },
+    )  # fmt: skip
+
+
 @cache
 def layouts_by_name(name: str, world: int) -> list[Parameters]:
-    """All layouts of a model by its name, on so many GPUs."""
+    """All layouts of a model by its name, on so many GPUs, also those that no recipe has."""
     space = Space(Parameters(world=world, global_batch=world), layouts=True)
-    return [one.parameters for one in list_layouts(_workload(name), space)]
+    candidates = list_layouts(_workload(name), space)
+    # No trainer of these runs ZeRO 3 in a pipeline.
+    return [one.parameters for one in candidates if one.parameters.zero != "3" or one.parameters.pp == 1]
 
 
 @cache
@@ -187,6 +233,7 @@ def test_of_layouts_of_models_by_name(given: tuple[str, int, int, float, str, st
         {"time_scale": ("stream tp=0.5",)},
         {"no_fold": True},
         {"expert_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
+        {"seq_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
         {"network": "links"},
     ],
 )

@@ -16,6 +16,7 @@ from simcore.render.export import FORMATS, Export, Progress, Request, check_outp
 from simcore.runs import open_run
 from tui.commands.arguments import (
     Parser,
+    add_launch,
     add_model,
     add_parameters,
     add_run,
@@ -95,6 +96,7 @@ def build_parser() -> Parser:
         help="a workload file, a trace, a directory of traces, a model, or - for standard input",
     )  # fmt: skip
     add_model(parser)
+    add_launch(parser)
     add_run(parser, ranks=False)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(

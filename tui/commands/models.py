@@ -36,7 +36,8 @@ def main(words: list[str]) -> int:
     arguments = build_parser().parse_args(words)
     if arguments.source is not None:
         return _print_recovered(arguments.source, arguments)
-    from simcore.model.opening import MODELS, find_model
+    from simcore.model.known_models import MODELS
+    from simcore.model.opening import find_model
     from simcore.model.toml_file import model_toml
 
     if arguments.save is not None and arguments.model is None:

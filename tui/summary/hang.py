@@ -6,9 +6,20 @@ from collections.abc import Sequence
 
 from simcore.ranks import RankSet
 from simcore.render.report.hang import MemberLine
-from tui.frame import Glyphs, Line, cells, end_cut, fitted, middle_cut, rows_around, rule, wrapped
+from tui.frame import (
+    Glyphs,
+    Line,
+    cells,
+    count_title,
+    end_cut,
+    fitted,
+    middle_cut,
+    rows_around,
+    rule,
+    wrapped,
+)
 from tui.summary.model import HANG_GROUPS, NOTES, SummaryModel
-from tui.summary.panels import note_lines, notes_title
+from tui.summary.panels import note_lines
 
 # The most rows for sentences, of what the screen has; the least for the table.
 _WORDS_PERCENT, _LEAST_TABLE, _MOST_NOTES = 45, 6, 3
@@ -24,7 +35,7 @@ def draw_hang(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> l
     notes = model.notes
     note_rows = min(len(notes), _MOST_NOTES)
     below = [
-        rule(f"{notes_title(notes)}, ! all", width, glyphs),
+        rule(count_title("Notes", note_rows, len(notes)), width, glyphs),
         *note_lines(notes, model.row(NOTES), width, note_rows, model.panel == NOTES),
     ]
     texts = [wrapped(text, max(width - 4, 20)) for text in figures.words]
@@ -48,7 +59,7 @@ def draw_hang(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> l
 
 def _table_lines(model: SummaryModel, width: int, rows: int) -> list[Line]:
     """Returns a heading and so many rows around the cursor."""
-    wide = width >= 100
+    wide = width >= 116
     name_cells, rank_cells = (38, 14) if wide else (22, 9)
     heading = f"   {'group':<{name_cells}} {'of ranks':<{rank_cells}} {'ranks':<{rank_cells}}"
     figures = ("enqueued", "started", "completed") if wide else ("enq", "start", "compl")

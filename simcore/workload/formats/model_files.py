@@ -1,4 +1,6 @@
-"""The files of a model, told by their content: a Hugging Face `config.json`, and wltui's own TOML."""
+"""The files of a model, told by their content: a Hugging Face `config.json`, wltui's own TOML, and the launch
+arguments of a trainer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,20 @@ def _is_toml(head: FileHead) -> bool:
     return bool(head.lines) and _TABLE.match(head.lines[0]) is not None
 
 
+# Keys of torchtitan, and Megatron-LM's arguments for sizes and degrees.
+_TITAN = re.compile(rb"^[ \t]*\[(training|parallelism|activation_checkpoint|experimental)\]", re.MULTILINE)
+_MEGATRON = re.compile(rb"--(num-layers|hidden-size|tensor-model-parallel-size|micro-batch-size)[ =]")
+
+
+def is_launch(raw: bytes) -> bool:
+    """Returns whether a file with these first bytes has the launch arguments of a trainer."""
+    if raw.lstrip(_BLANKS).startswith((b"{", b"[{")):
+        return False
+    return _TITAN.search(raw) is not None or _MEGATRON.search(raw) is not None
+
+
 FORMATS: tuple[Format, ...] = (
     Format("model (config.json)", _is_config, kind="model"),
+    Format("launch arguments", lambda head: is_launch(head.raw), kind="model"),
     Format("model (TOML)", _is_toml, kind="model"),
 )

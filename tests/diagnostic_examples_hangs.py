@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ def damaged(folder: Path) -> list[Diagnostic]:
     return relative(check_file_of(lambda: open_input(str(folder / "dump_0"))).diagnostics, folder)
 
 
-def unnamed(folder: Path) -> list[Diagnostic]:
-    (folder / "dump").write_bytes(pickle.dumps(dumps_of(Fault())[0], 2))
+def unnamed(folder: Path, **changes: Any) -> list[Diagnostic]:
+    (folder / "dump").write_bytes(pickle.dumps(dumps_of(Fault())[3] | changes, 2))
     return relative(check_file_of(lambda: open_input(str(folder / "dump"))).diagnostics, folder)
 
 
@@ -56,7 +57,8 @@ HANGS: dict[str, Example] = {
     "hung": dumps(Fault(stops={5: 9})),
     "stuck-ranks": stuck,
     "collective-mismatch": dumps(Fault({1: _with_size(1)})),
-    "rank-unknown": unnamed,
+    "rank-unknown": partial(unnamed, pg_config={}),
+    "rank-assumed": unnamed,
     "missing-key": dumps(Fault(), lambda dump: dump.pop("pg_status")),
     "bad-value": dumps(Fault(), lambda dump: dump["entries"][0].update(time_created_ns="noon")),
     "unknown-version": dumps(Fault(), lambda dump: dump.update(version="3.1")),

@@ -29,8 +29,7 @@ from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP, MOST_BYTES
 
 _HEAD_BYTES = 1 << 16
-_MOST_RANK = 10_000_000
-_DIGITS = re.compile(r"[0-9]{1,7}(?![0-9])")
+_DIGITS = re.compile(r"(?<![0-9])[0-9]{1,7}(?![0-9])")
 # What a name may end with behind the rank.
 _ENDINGS = (".gz", ".pkl", ".pickle", ".json", ".txt", ".bin", ".dump")
 _KNOWN_VERSIONS = {f"2.{minor}" for minor in range(1, 11)}
@@ -87,28 +86,16 @@ def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightR
     record = _Reader(path)
     if others.count:
         record.say("note", "other-files", others.message(", no dumps"))
+    files: list[tuple[int | None, str]] = []
     by_rank: dict[int, str] = {}
-    unnamed = []
     for name in sorted(names, key=lambda name: (len(name), name)):
         rank = rank_of_name(name)
-        if rank is None:
-            unnamed.append(name)
-        elif rank in by_rank:
-            message = f"rank {rank} is in {by_rank[rank]} and {name}: the first is shown"
-            record.say("warning", "repeated-rank", printable(message))
+        if rank is not None and by_rank.setdefault(rank, name) is not name:
+            record.say_repeated(rank, by_rank[rank], name)
         else:
-            by_rank[rank] = name
-    for name in unnamed:
-        # One file alone is shown as the lowest rank that is free.
-        rank = next(free for free in range(_MOST_RANK) if free not in by_rank)
-        if len(names) > 1:
-            message = f"{printable(name, 80)}: its name has no number, so its rank is not known; left aside"
-            record.say("warning", "rank-unknown", message)
-        else:
-            by_rank[rank] = name
-            message = f"the name {printable(name, 80)} has no number, expected its rank; taken as rank 0"
-            record.say("warning", "rank-unknown", message)
-    files = [(rank, os.path.join(path, by_rank[rank])) for rank in sorted(by_rank)]
+            files.append((rank, os.path.join(path, name)))
+    # By rank, those whose names have none last.
+    files.sort(key=lambda file: (file[0] is None, file[0] or 0))
     return record.read(files, [lambda of=file: _bytes_or_path(of) for _, file in files])
 
 
@@ -124,13 +111,7 @@ def _bytes_or_path(path: str) -> bytes | str:
 
 def read_dump(path: str, data: bytes) -> FlightRecord:
     """Returns the record of a single dump. Raises InputError where it cannot be read."""
-    record = _Reader(path)
-    rank = rank_of_name(os.path.basename(path))
-    if rank is None:
-        name = printable(os.path.basename(path), 80)
-        message = f"the name {name} has no number, expected its rank; taken as rank 0"
-        record.say("warning", "rank-unknown", message)
-    return record.read([(rank or 0, path)], [lambda: data])
+    return _Reader(path).read([(rank_of_name(os.path.basename(path)), path)], [lambda: data])
 
 
 class _Table(dict[Any, int]):
@@ -167,9 +148,13 @@ class _Reader:
     def say(self, severity: Severity, code: str, message: str, file: str = "") -> None:
         self.diagnostics.append(Diagnostic(severity, code, message, file or self.path))
 
-    def read(self, files: Sequence[tuple[int, str]], readers: Sequence[Any]) -> FlightRecord:
-        """Returns the record. files: (rank, path) of each; readers: return their bytes."""
-        dumps = []
+    def say_repeated(self, rank: int, first: str, second: str) -> None:
+        message = f"rank {rank} is in {printable(first, 80)} and {printable(second, 80)}: the first is shown"
+        self.say("warning", "repeated-rank", message)
+
+    def read(self, files: Sequence[tuple[int | None, str]], readers: Sequence[Any]) -> FlightRecord:
+        """Returns the record. files: (rank by its name, path) of each; readers: return their bytes."""
+        dumps: dict[int, RankDump] = {}
         unread: dict[int, InputError] = {}
 
         def data() -> Iterator[bytes | str]:
@@ -181,19 +166,50 @@ class _Reader:
                     yield b""
 
         tables = read_tables(data(), len(files))
-        for index, ((rank, path), table) in enumerate(zip(files, tables, strict=True)):
+        for index, ((of_name, path), table) in enumerate(zip(files, tables, strict=True)):
             if index in unread:
                 self.errors += unread[index].diagnostics
-            elif isinstance(table, dict):
-                dumps.append(self._dump(rank, path, table))
-            else:
+            elif isinstance(table, str):
                 self._refuse(path, table)
+            else:
+                rank = self._find_rank(of_name, path, table, is_alone=len(files) == 1)
+                if rank in dumps:
+                    self.say_repeated(rank, *(os.path.basename(name) for name in (dumps[rank].path, path)))
+                elif rank is not None:
+                    dumps[rank] = self._dump(rank, path, table)
         if not dumps:
             raise InputError(*self.errors[:_LISTED])
         self.diagnostics += [
             replace(one, severity="warning", message=f"{one.message}; left out") for one in self.errors
         ]
-        return self._record(dumps)
+        return self._record([dumps[rank] for rank in sorted(dumps)])
+
+    def _find_rank(self, of_name: int | None, path: str, table: dict[str, Any], is_alone: bool) -> int | None:
+        """Returns the rank of a dump: that of its name; where it has none, or one that no group has, the only
+        rank that all of its groups have. None where neither tells it, but 0 of the only dump.
+        """
+        listed = [set(self._ranks(text)) for _, _, text in table["groups"] if text.strip("[] ")]
+        common = set.intersection(*listed) if listed else set()
+        if of_name is not None and (not common or of_name in set.union(*listed)):
+            return of_name
+        name = printable(os.path.basename(path), 80)
+        has = "has no number" if of_name is None else f"has rank {of_name}, which is in none of its groups"
+        if len(common) == 1:
+            (rank,) = common
+            message = f"the name {name} {has}; taken as rank {rank}, which all of its groups have"
+            self.say("note", "rank-assumed", message)
+            return rank
+        rank_text = "taken as rank 0" if is_alone and of_name is None else "left aside"
+        if of_name is not None:
+            rank_text = "shown as that"
+        self.say("warning", "rank-unknown", f"the name {name} {has}, expected its rank; {rank_text}")
+        return of_name if of_name is not None else 0 if is_alone else None
+
+    def _ranks(self, text: str) -> tuple[int, ...]:
+        """Returns the ranks of a group's text, each text read once."""
+        if text not in self.ranks_of_text:
+            self.ranks_of_text[text] = _ranks_of(text)
+        return self.ranks_of_text[text]
 
     def _refuse(self, path: str, why: str) -> None:
         message = f"found no dump that can be read: {printable(why)}"
@@ -234,9 +250,7 @@ class _Reader:
         results: dict[str, int] = {}
         ordinals: dict[tuple[str, tuple[int, ...]], int] = {}
         for name, description, ranks_text in sorted(table["groups"], key=lambda group: _by_number(group[0])):
-            ranks = self.ranks_of_text.get(ranks_text)
-            if ranks is None:
-                ranks = self.ranks_of_text[ranks_text] = _ranks_of(ranks_text)
+            ranks = self._ranks(ranks_text)
             key = description or name, ranks
             ordinal = ordinals[key] = ordinals.get(key, -1) + 1
             if rank in ranks:

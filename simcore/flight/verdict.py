@@ -138,6 +138,8 @@ def _find_waits(
     record: FlightRecord, progress: Sequence[dict[int, Progress]], cancelled: Callable[[], bool]
 ) -> tuple[list[Wait], list[Unknown]]:
     by_rank = record.by_rank
+    # Of a few dumps out of many the others were not given, rather than not written.
+    blames_missing = 2 * len(record.missing) <= record.world
     late: dict[tuple[int, int], tuple[int, ...]] = {}
     oldest: dict[tuple[int, int], Wait] = {}
     unknown: dict[tuple[int, int], Unknown] = {}
@@ -152,7 +154,7 @@ def _find_waits(
                 late[key] = _late(record.groups[group], progress[group], sequence, by_rank)
                 _add_unknown(unknown, record.groups[group], progress[group], key)
             for_ranks = late[key]
-            if first and not for_ranks and key not in unknown:
+            if first and blames_missing and not for_ranks and key not in unknown:
                 # A rank without a dump is named where nothing else explains the oldest collective.
                 for_ranks = tuple(rank for rank in record.groups[group].ranks if rank not in by_rank)
             first = False

@@ -37,7 +37,7 @@ class HangFigures(Figures[HangAnalysis]):
     """The figures of dumps: a verdict and tables; nothing is timed."""
 
     kind = "hung"
-    path_groupings = ("rank",)
+    path_groupings = ("kind", "rank")
 
     @property
     def path_source(self) -> PathSource:

@@ -204,11 +204,20 @@ def test_rank_is_the_last_number_of_the_name(name: str, rank: int | None) -> Non
 def test_two_files_of_a_rank_a_missing_rank_and_a_name_without_one_are_said(tmp_path: Path) -> None:
     write_dumps(tmp_path, {rank: DUMPS[rank] for rank in range(3)})
     write_dumps(tmp_path, {1: DUMPS[1]}, "again_{}")
-    (tmp_path / "dump").write_bytes(pickle.dumps(DUMPS[4], 2))
+    (tmp_path / "dump").write_bytes(pickle.dumps(DUMPS[4] | {"pg_config": {}}, 2))
     record = opened(tmp_path)
     assert [dump.rank for dump in record.dumps] == [0, 1, 2]
     assert {"repeated-rank", "rank-unknown", "ranks-missing"} <= {one.code for one in record.diagnostics}
     assert [*record.missing] == [3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("name", ["dump", "dump_20250923", "attempt_9000"])
+def test_rank_that_no_name_has_is_the_one_in_all_groups_of_the_dump(name: str, tmp_path: Path) -> None:
+    write_dumps(tmp_path, {rank: DUMPS[rank] for rank in range(3)})
+    (tmp_path / name).write_bytes(pickle.dumps(DUMPS[4], 2))
+    record = opened(tmp_path)
+    assert [dump.rank for dump in record.dumps] == [0, 1, 2, 4]
+    assert "rank-assumed" in {one.code for one in record.diagnostics}
 
 
 @pytest.mark.parametrize("key", ["version", "pg_config", "pg_status", "entries", "nccl_version"])

@@ -97,6 +97,12 @@ def test_partial_set_blames_no_rank_that_only_lacks_a_dump(left: set[int], tmp_p
     assert len(verdict.record.missing) == WORLD - len(left)
 
 
+def test_single_dump_blames_nobody(tmp_path: Path) -> None:
+    dumps = dumps_of(Fault(stops={5: 9}))
+    verdict = verdict_of(tmp_path, {4: dumps[4]})
+    assert (verdict.culprits, verdict.open_ranks, len(verdict.record.missing)) == ((), (4,), 7)
+
+
 def test_ring_that_begins_behind_a_number_tells_nothing_of_it(tmp_path: Path) -> None:
     dumps = dumps_of(Fault(stops={5: 9}))
     # Rank 4 has passed the number, and its ring no longer has it.

@@ -128,6 +128,18 @@ def test_stuck_rank_has_not_ended_what_a_peer_has(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, dumps).stuck == (6,)
 
 
+def test_peer_that_has_begun_a_number_is_not_waited_for_though_its_ring_lacks_it(tmp_path: Path) -> None:
+    dumps = dumps_of(Fault())
+    for rank, dump in dumps.items():
+        # What has ended is not in these dumps: of rank 6 its last collective of tp has not.
+        last = [entry for entry in dump["entries"] if entry["process_group"][1].startswith("TENSOR")][-1]
+        last.update(state="started", retired=False, time_discovered_completed_ns=None)
+        dump["entries"] = [last] if rank == 6 else []
+    dumps[6]["pg_status"]["1"]["last_completed_collective"] = 5
+    verdict = verdict_of(tmp_path, dumps)
+    assert (verdict.waits, verdict.open_ranks) == ((), (6,))
+
+
 def test_other_dtype_and_other_state_are_found(tmp_path: Path) -> None:
     dumps = dumps_of(Fault())
     dumps[3]["entries"][1]["input_dtypes"] = ["Float"]

@@ -53,7 +53,9 @@ class Timeline:
     @cached_property
     def offsets(self) -> dict[int, Offset]:
         """How far the clock of each rank is ahead of the lowest one's."""
-        return clock_offsets(self.verdict.progress)
+        # A rank in no group has the clock that it has.
+        of_all = {dump.rank: Offset(0, 0) for dump in self.record.dumps}
+        return of_all | clock_offsets(self.verdict.progress)
 
     @cached_property
     def _kinds(self) -> list[int]:

@@ -79,6 +79,17 @@ def test_cursor_leads_to_the_last_entry_of_a_group() -> None:
     assert place.end_ns == run.lanes.facts.length
 
 
+def test_dump_without_groups_and_entries_is_an_empty_lane(tmp_path: Path) -> None:
+    dumps = dumps_of(Fault(stops={5: 9}))
+    dumps[5] |= {"pg_config": {}, "pg_status": {}, "entries": []}
+    run = run_of(write_dumps(tmp_path, dumps))
+    assert run.verdict.culprits == (5,)
+    track_id = run.lanes.own_track_id(5)
+    assert track_id is not None
+    assert list(run.lanes.spans(track_id, None).op) == [NONE]
+    assert texts(SummaryModel(run))
+
+
 def test_rank_without_a_dump_has_no_place() -> None:
     model = SummaryModel(incident("died"))
     texts(model)

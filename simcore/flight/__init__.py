@@ -4,7 +4,7 @@ Import from here: `FlightRecord`, `open_dumps`, `read_dump`, `find_dumps`; the v
 `simcore.flight.verdict`, which only a run or a check needs.
 """
 
-from simcore.flight.opening import find_dumps, open_dumps, read_dump
+from simcore.flight.opening import begins_with_pickles, find_dumps, open_dumps, read_dump
 from simcore.flight.record import FlightRecord
 
-__all__ = ["FlightRecord", "find_dumps", "open_dumps", "read_dump"]
+__all__ = ["FlightRecord", "begins_with_pickles", "find_dumps", "open_dumps", "read_dump"]

@@ -28,7 +28,7 @@ from simcore.workload.ignored_files import IgnoredFiles
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP, MOST_BYTES
 
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES, _FIRST_FILES = 1 << 16, 8
 _DIGITS = re.compile(r"(?<![0-9])[0-9]{1,7}(?![0-9])")
 # What a name may end with behind the rank.
 _ENDINGS = (".gz", ".pkl", ".pickle", ".json", ".txt", ".bin", ".dump")
@@ -40,6 +40,22 @@ def is_dump(head: bytes) -> bool:
     """Returns whether a file begins as a flight recorder dump does."""
     file_format = format_of(head)
     return file_format is not None and file_format.kind == "dump"
+
+
+def begins_with_pickles(path: str) -> bool:
+    """Returns whether any of the first files of a directory begins as a pickle does. Most recordings of other
+    kinds do not: then nobody has to look at all of its files for dumps first.
+    """
+    try:
+        for name in sorted(os.listdir(path))[:_FIRST_FILES]:
+            file_path = os.path.join(path, name)
+            if os.path.isfile(file_path):
+                with open(file_path, "rb") as file:
+                    if file.read(1) == b"\x80":
+                        return True
+    except OSError:
+        pass
+    return False
 
 
 def find_dumps(path: str) -> tuple[list[str], IgnoredFiles]:

@@ -46,18 +46,19 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
         from simcore.measured import has_rank_traces, open_directory
 
         if not has_rank_traces(path):
+            from simcore.flight import begins_with_pickles
             from simcore.kineto.sets import profiler_files
 
+            record = _open_dumps(path, options) if begins_with_pickles(path) else None
+            if record is not None:
+                return record
             if any(profiler_files(path)[0]):
                 from simcore.kineto import open_profile
 
                 return open_profile(path, options)
-            from simcore.flight import find_dumps, open_dumps
-
-            dumps, others = find_dumps(path)
-            if dumps:
-                _refuse_choice(options, "flight recorder dumps")
-                return open_dumps(path, dumps, others)
+            record = _open_dumps(path, options)
+            if record is not None:
+                return record
         _refuse_choice(replace(options, run=None), "a directory without profiler traces")
         return open_directory(path, options.run)
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
@@ -203,6 +204,17 @@ def _read_run(path: str, data: bytes) -> MeasuredRun:
     from simcore.measured import read_run
 
     return read_run(path, data)
+
+
+def _open_dumps(path: str, options: OpeningOptions) -> FlightRecord | None:
+    """Returns the record of a directory's flight recorder dumps; None without any."""
+    from simcore.flight import find_dumps, open_dumps
+
+    dumps, others = find_dumps(path)
+    if not dumps:
+        return None
+    _refuse_choice(options, "flight recorder dumps")
+    return open_dumps(path, dumps, others)
 
 
 def _read_dump(path: str, data: bytes) -> FlightRecord:

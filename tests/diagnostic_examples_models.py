@@ -33,6 +33,12 @@ def config(_: Path) -> list[Diagnostic]:
     return list(read_config("config.json", _CONFIG)[1])
 
 
+def nested_config(_: Path) -> list[Diagnostic]:
+    tower = b'{"model_type": "clip_vision_model", "hidden_size": 1024}'
+    nested = b'{"text_config": {"model_type": "llama"}, "vision_config": ' + tower + b"}"
+    return list(read_config("config.json", nested)[1])
+
+
 def bad_model(_: Path) -> list[Diagnostic]:
     with pytest.raises(InputError) as caught:
         read_model("model.toml", b"[model]\nlayers = 4\nhidden = 1.5\nheads = 2\n")
@@ -93,6 +99,11 @@ def launch(*arguments: str) -> Example:
     return example
 
 
+def launch_model(_: Path) -> list[Diagnostic]:
+    arguments = b"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --vocab-size 99"
+    return list(read_model("run.sh", arguments)[1])
+
+
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
@@ -113,6 +124,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "is-a-model": workload_wanted,
     "model-file": bad_model,
     "model-field-unpriced": config,
+    "model-part-left-out": nested_config,
     "model-field-unknown": config,
     "gpu-file": gpu_file,
     "operations-file": operations_file,
@@ -126,6 +138,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
         "--num-layers 2 --hidden-size 64 --num-attention-heads 4", "--seq-length 8 --tokenizer-type Llama2"
     ),
     "launch-argument-unused": launch("--micro-batch-size 1 --lr 0.1"),
+    "launch-layout": launch_model,
     "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),
     "aicb-mode": aicb("plain", "--num_layers 2 --aiob_enable"),
     "aicb-times": aicb("aiob", "--num_layers 2 --aiob_enable"),

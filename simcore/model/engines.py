@@ -178,12 +178,12 @@ class Engine(Struct, frozen=True):
         """
         zero = int(layout["zero"] or 0)
         # ZeRO 2 and 3 reduce beside backward, ZeRO 3 gathers beside compute, by themselves.
-        beside = replicas > 1 and zero < 2 and (self.pipeline_overlaps or (layout["pp"] or 1) == 1)
-        cut = (layout["tp"] or 1) > 1 and layout["sequence_parallel"] == "on"
+        overlaps = replicas > 1 and zero < 2 and (self.pipeline_overlaps or (layout["pp"] or 1) == 1)
+        is_sequence_parallel = (layout["tp"] or 1) > 1 and layout["sequence_parallel"] == "on"
         return {
-            "overlap_grad_reduce": (beside,),
-            "overlap_param_gather": (beside and zero == 1,),
-            "overlap_tp": self.tp_overlaps if cut else (False,),
+            "overlap_grad_reduce": (overlaps,),
+            "overlap_param_gather": (overlaps and zero == 1,),
+            "overlap_tp": self.tp_overlaps if is_sequence_parallel else (False,),
         }
 
 

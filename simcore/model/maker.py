@@ -205,6 +205,10 @@ class ModelMaker:
                 "the ring of keys and values is priced as one all-gather beside attention, for which what "
                 "follows attention waits"
             )
+        unmeasured = training.model.unmeasured
+        if unmeasured:
+            words = ", ".join(unmeasured)
+            texts.append(f"{words}: no kernel was measured; their times and activations are about right")
         return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
 
     # -- AICB ----------------------------------------------------------------------------

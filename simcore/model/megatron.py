@@ -13,6 +13,7 @@ from typing import Any
 from simcore.model.costs import NOTHING, CellCollective, Costs, Op, Row, concat_ops, nanoseconds, select_ops
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.memory import layer_activations
+from simcore.model.operations.mixers import mixer_name, mixer_parts
 from simcore.model.sharding import (
     StageParameters,
     Unit,
@@ -44,9 +45,9 @@ FORMAT = "model"
 _OF_LATENTS = ("norm", "kv down", "query down")
 # With `--recompute-rows`: row -> the separate row whose output it takes.
 _INPUT_ROW = {
-    "attention_column": "attention_norm", "attention_core": "attention_up", "mlp_column": "mlp_norm",
-    "moe_router": "moe_norm", "mlp_row": "mlp_act", "moe_experts_out": "moe_act",
-    "moe_shared_row": "moe_shared_act",
+    "attention_column": "attention_norm", "delta_column": "delta_norm", "mamba_column": "mamba_norm",
+    "attention_core": "attention_up", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
+    "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
 }  # fmt: skip
 
 
@@ -179,7 +180,7 @@ class MegatronRows:
         if training.keeps_weights:
             # A unit is a layer.
             parameters = max(
-                sum(layer_parameters(training, moe)) for moe in (False, training.model.moe is not None)
+                sum(layer_parameters(training, kind)) for kind, _ in training.model.count_kinds()
             )
         each = {
             "ALLREDUCE": self.training.grad_bytes,
@@ -249,7 +250,7 @@ class MegatronRows:
         for _ in range(count):
             embedding = self._embedding()._replace(name="mtp_embedding")
             rows += self._append_rows([embedding, *self._projection()])
-            layer = self._append_rows(self._layer(model.is_moe(model.layers - 1)))
+            layer = self._append_rows(self._layer(model.prediction_kind))
             self._note_recomputed(layer, self.training.recomputes_predictions)
             self._note_waits(layer)
             rows += layer
@@ -272,11 +273,9 @@ class MegatronRows:
     def _chunks(self) -> list[list[tuple[int, ...]]]:
         """Returns the layers' rows of each chunk of each stage."""
         training = self.training
-        layers = {
-            moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
-        }
+        layers = {kind: self._layer(kind) for kind, _ in training.model.count_kinds()}
         # Rows of a layer by its chunk and the kinds of layers before it: equal chunks share their rows.
-        rows_by_key: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
+        rows_by_key: dict[tuple[int, tuple[int, ...], bool], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         chunks = []
         for stage in range(training.pp):
@@ -286,17 +285,17 @@ class MegatronRows:
                     of_stage.append(self._sharded_chunk(stage, chunk, layers, sharded))
                     continue
                 rows: tuple[int, ...] = ()
-                kinds: tuple[bool, ...] = ()
+                kinds: tuple[int, ...] = ()
                 layer_rows: list[tuple[int, ...]] = []
                 here = training.layers_of(stage, chunk)
                 for layer in here:
-                    moe = training.model.is_moe(layer)
-                    kinds += (moe,)
+                    kind = training.model.kind_of(layer)
+                    kinds += (kind,)
                     key = (chunk, kinds, layer == here[-1])
                     is_new = key not in rows_by_key
                     if is_new:
                         rows_by_key[key] = self._append_rows(
-                            self._with_copies(layers[moe], kinds, layer == here[-1])
+                            self._with_copies(layers[kind], kinds, layer == here[-1])
                         )
                         self._note_recomputed(rows_by_key[key], training.recomputes(len(kinds) - 1))
                         self._note_waits(rows_by_key[key])
@@ -312,7 +311,7 @@ class MegatronRows:
         self,
         stage: int,
         chunk: int,
-        layers: dict[bool, list[Row]],
+        layers: dict[int, list[Row]],
         rows_by_key: dict[tuple[Any, ...], tuple[int, ...]],
     ) -> tuple[int, ...]:
         """Returns the rows of a chunk with those that gather and reduce its units.
@@ -321,12 +320,12 @@ class MegatronRows:
         """
         training = self.training
         sizes = unit_sizes(training, stage, chunk)
-        kinds = tuple(training.model.is_moe(layer) for layer in training.layers_of(stage, chunk))
+        kinds = tuple(training.model.kind_of(layer) for layer in training.layers_of(stage, chunk))
         key = (chunk, kinds, *sizes)
         if key not in rows_by_key:
             rows = [
-                self._with_copies(layers[moe], kinds[: index + 1], index == len(kinds) - 1)
-                for index, moe in enumerate(kinds)
+                self._with_copies(layers[kind], kinds[: index + 1], index == len(kinds) - 1)
+                for index, kind in enumerate(kinds)
             ]
             if training.position(stage, chunk) == 0:
                 rows.insert(0, [self._embedding()])
@@ -342,7 +341,7 @@ class MegatronRows:
                 )
                 self._note_waits(row_indices[unit_range.start : unit_range.stop])
             units = [row_indices[part.start : part.stop] for part in sharded.unit_ranges]
-            of_layers = [unit for unit in units if self._rows[unit[0]].name.startswith("attention")]
+            of_layers = [unit for unit in units if _is_layer(self._rows[unit[0]].name)]
             for count in range(1, len(of_layers) + 1):
                 self._note_copies(of_layers[:count])
             for (phase, row), others in sharded.waits.items():
@@ -350,10 +349,10 @@ class MegatronRows:
                 self._waits[where] = (*self._waits.get(where, ()), *(row_indices[other] for other in others))
         return rows_by_key[key]
 
-    def _with_copies(self, rows: list[Row], kinds: tuple[bool, ...], last: bool) -> list[Row]:
+    def _with_copies(self, rows: list[Row], kinds: tuple[int, ...], last: bool) -> list[Row]:
         """Returns with `--offload` a layer's rows, and the copies of its activations behind its forward.
 
-        kinds: of the layers of the chunk up to this one, whether each has experts. Before its backward the
+        kinds: of the layers of the chunk up to this one. Before its backward the
         activations of the layer before it begin to be copied back. Those of the last layer of a chunk stay:
         its forward ends when the copies to the host have ended.
         """
@@ -403,7 +402,7 @@ class MegatronRows:
     def _note_recomputed(self, rows: tuple[int, ...], is_whole: bool) -> None:
         """Notes which rows of a layer run forward again. is_whole: whether all of them do."""
         rows = self._computing_rows(rows)
-        if is_whole and self._rows[rows[0]].name.startswith("attention"):
+        if is_whole and _is_layer(self._rows[rows[0]].name):
             # Backward begins with the last row of a layer.
             self._recomputed[rows[-1]] = rows
             return
@@ -448,31 +447,43 @@ class MegatronRows:
             return Row(name, ops, self._tensor("REDUCESCATTER", act), self._tensor("ALLGATHER", act))
         return Row(name, ops, self._tensor("ALLREDUCE", act), None)
 
-    def _layer(self, moe: bool) -> list[Row]:
+    def _layer(self, kind: int) -> list[Row]:
+        """Returns the rows of a layer of a kind."""
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
-        rows = [self._column("attention_column", concat_ops(costs.norm(), costs.attention_in()))]
-        core = self._attention_core()
-        if training.cp > 1:
-            before, behind = self._exchange()
-            rows += [*before, core, *behind]
-        else:
-            rows.append(core)
-        rows.append(self._row("attention_row", concat_ops(costs.attention_out(), costs.residual())))
-        if not moe or model.moe is None:
+        if model.kinds:
+            of_kind = MegatronRows(Costs(costs.gpu, training.of_kind(kind)))
+            return of_kind._layer(int(model.experts_of(kind) is not None))
+        rows = self._mixer() if model.attends else []
+        if not rows and not model.ffn and model.experts_of(kind) is None:
+            # Pruned altogether.
+            return [Row("no_op", NOTHING)]
+        if model.experts_of(kind) is None:
             ffn = model.ffn // training.tp
+            if not ffn:
+                return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
             rows.append(self._column("mlp_column", concat_ops(costs.norm(), costs.mlp_in(ffn, tokens))))
             rows.append(self._row("mlp_row", concat_ops(costs.mlp_out(ffn, tokens), costs.residual())))
         else:
             rows += self._moe()
         return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
 
-    def _attention_core(self) -> Row:
-        packing = self.training.packing
-        if packing is None:
-            return Row("attention_core", self.costs.attention_core())
-        each = tuple(map(self.costs.attention_core, packing.microbatches))
-        return Row("attention_core", each[0], by_packing=each)
+    def _mixer(self) -> list[Row]:
+        """Returns the rows of a layer's attention, or of what stands in its place."""
+        costs, training = self.costs, self.training
+        name = mixer_name(costs)
+        before_core, core_ops, behind_core = mixer_parts(costs)
+        rows = [self._column(f"{name}_column", concat_ops(costs.norm(), before_core))]
+        core = Row(f"{name}_core", core_ops)
+        if training.packing is not None and not training.model.unmeasured:
+            each = tuple(map(costs.attention_core, training.packing.microbatches))
+            core = Row(f"{name}_core", each[0], by_packing=each)
+        if training.cp > 1 and name == "attention":
+            before, behind = self._exchange()
+            rows += [*before, core, *behind]
+        else:
+            rows.append(core)
+        return [*rows, self._row(f"{name}_row", concat_ops(behind_core, costs.residual()))]
 
     def _split_recomputed(self, row: Row) -> list[Row]:
         """Returns a row of a layer, with the parts that `--recompute-rows` runs again as rows of
@@ -480,7 +491,7 @@ class MegatronRows:
         """
         kinds = self.training.recompute_rows
         rows = [row]
-        if "norm" in kinds and row.name in ("attention_column", "mlp_column", "moe_router"):
+        if "norm" in kinds and _INPUT_ROW.get(row.name, "").endswith("_norm"):
             norm = row.name.partition("_")[0] + "_norm"
             rows = [
                 Row(norm, select_ops(row.ops, ("norm",))),
@@ -553,13 +564,20 @@ class MegatronRows:
         training, moe, loads = self.training, self.training.model.moe, self.training.loads
         assert moe is not None
         if loads is None:
-            size = self._act * moe.experts_per_token // training.tp
+            size = self._routed_act // training.tp
             if training.capacity:
-                size = 2 * training.model.hidden * training.routed_tokens
+                size = 2 * moe.width(training.model.hidden) * training.routed_tokens
             return CellCollective("ALLTOALL", group, round(share * size * number_bytes / 2))
-        each = round(number_bytes * training.model.hidden)
+        each = round(number_bytes * moe.width(training.model.hidden))
         ports = tuple(each * tokens for tokens in loads.port_tokens)
         return CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+
+    @property
+    def _routed_act(self) -> int:
+        """Bytes of the tokens of a micro-batch, each once for each of its experts."""
+        training, moe = self.training, self.training.model.moe
+        assert moe is not None
+        return 2 * training.tokens * moe.width(training.model.hidden) * moe.experts_per_token
 
     def _moe(self) -> list[Row]:
         costs, training = self.costs, self.training
@@ -578,8 +596,8 @@ class MegatronRows:
                 self._send_tokens(_FP8_BYTES if training.fp8_dispatch else 2),
                 self._send_tokens(2),
             )
-        combined = concat_ops(costs.permute(), costs.residual())
-        routed = concat_ops(costs.norm(), costs.router())
+        combined = concat_ops(costs.permute(), costs.latent("latent up", False), costs.residual())
+        routed = concat_ops(costs.norm(), costs.latent("latent down", True), costs.router())
         if training.etp > 1 or training.ep_node:
             to_experts, from_experts = self._hops(dispatch, combine)
             rows = [
@@ -629,9 +647,9 @@ class MegatronRows:
             ]
         if training.etp > 1:
             # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
-            whole = self._act * moe.experts_per_token
+            whole = self._routed_act
             if training.capacity:
-                whole = 2 * training.model.hidden * training.expert_tokens
+                whole = 2 * moe.width(training.model.hidden) * training.expert_tokens
             gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
             hops.append(("gather", "scatter", gather, scatter))
         return (
@@ -643,9 +661,9 @@ class MegatronRows:
         """Returns the rows of the experts that every token takes."""
         costs, training = self.costs, self.training
         moe = training.model.moe
-        if moe is None or not moe.shared_experts:
+        if moe is None or not moe.shared_inner:
             return []
-        ffn = moe.ffn * moe.shared_experts // training.tp
+        ffn = moe.shared_inner // training.tp
         return [
             self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)),
             self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)),
@@ -837,3 +855,8 @@ class MegatronRows:
             return [gathered]
         kind = "ALLREDUCE" if is_whole else "REDUCESCATTER"
         return [gathered, Row(reduce, stalls, wg=CellCollective(kind, reduce_group, size))]
+
+
+def _is_layer(name: str) -> bool:
+    """Returns whether a row of this name begins a layer, not the embedding or the output layer."""
+    return not name.startswith(("embedding", "final"))

@@ -9,15 +9,19 @@ from simcore.model.known_models import MODELS, named_model
 from simcore.model.sizes import Model
 
 
-def read_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
+def read_model(path: str, data: bytes, model_map: str | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
     """Returns the model in `data`, the bytes of a file of a known format; `path` is for messages.
+
+    model_map: the file of `--model-map`, for a configuration.
 
     Raises InputError with the position of what does not fit.
     """
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         from simcore.model.huggingface import read_config
 
-        return read_config(path, data)
+        return read_config(path, data, model_map)
+    if model_map is not None:
+        raise UsageError(f"--model-map: {printable(path, 60)} is no JSON; a config.json would fit")
     from simcore.workload.formats.model_files import is_launch
 
     if is_launch(data):
@@ -35,16 +39,20 @@ def _launch_model(path: str, data: bytes | None = None) -> tuple[Model, tuple[Di
     if launch.model is None:
         message = "found launch arguments without a model's sizes; --model NAME beside --from-args would fit"
         raise InputError(Diagnostic("error", "model-file", message, path))
-    return launch.model, launch.diagnostics
+    message = "of launch arguments only the model is taken; --from-args takes their layout, too"
+    note = Diagnostic("note", "launch-layout", message, launch.path or path)
+    return launch.model, (*launch.diagnostics, note)
 
 
-def find_model(name: str) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """Returns what `--model` names: a known model, else that of a file.
+def find_model(name: str, model_map: str | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """Returns what `--model` names: a known model, else that of a file. model_map: as of `read_model`.
 
     Raises `UsageError` where it is neither, with a similar name, and InputError as `read_model` does.
     """
     model = named_model(name)
     if model is not None:
+        if model_map is not None:
+            raise UsageError(f"--model-map: {printable(name, 60)} is known by name; a config.json would fit")
         return model, ()
     if not os.path.lexists(name) and " --" in name:
         return _launch_model(name)
@@ -56,4 +64,4 @@ def find_model(name: str) -> tuple[Model, tuple[Diagnostic, ...]]:
         raise UsageError(f"--model {printable(name, 60)}: neither a file nor a known model; {near}")
     from simcore.workload.opening import read_file
 
-    return read_model(name, read_file(name))
+    return read_model(name, read_file(name), model_map)

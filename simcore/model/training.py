@@ -306,11 +306,30 @@ class Training(Struct, frozen=True):
         """How many layers predict further tokens."""
         return sum(self.position_predictions)
 
-    def kinds_of(self, stage: int, chunk: int) -> list[tuple[bool, int]]:
-        """Returns (has experts, number of layers) of a virtual stage, for each kind that it has."""
+    def of_kind(self, kind: int) -> Training:
+        """Returns the training of a model whose layers are all of a kind."""
+        if not self.model.kinds:
+            return self
+        key = id(self), kind
+        if key not in _OF_KIND:
+            while len(_OF_KIND) >= _MOST_CACHED:
+                del _OF_KIND[next(iter(_OF_KIND))]
+            _OF_KIND[key] = self, replace(self, model=self.model.kinds[kind])
+        return _OF_KIND[key][1]
+
+    def kinds_of(self, stage: int, chunk: int) -> list[tuple[int, int]]:
+        """Returns (kind, number of layers) of a virtual stage, for each kind that it has."""
         layers, moe = self.layers_of(stage, chunk), self.model.moe
+        if self.model.kinds:
+            kinds = self.model.pattern[layers.start : layers.stop]
+            return [(kind, kinds.count(kind)) for kind in sorted(set(kinds))]
         dense = len(layers) if moe is None else min(max(moe.dense_layers - layers.start, 0), len(layers))
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
+
+
+# Trainings of one kind of layer, with the training that they are of, whose id is the key.
+_OF_KIND: dict[tuple[int, int], tuple[Training, Training]] = {}
+_MOST_CACHED = 256
 
 
 def resolve_training(model: Model, parameters: ModelParameters) -> Training:
@@ -342,6 +361,9 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
 
     tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
     ep = parameters.ep or 1
+    seq = parameters.seq or model.seq
+    if model.longest > seq and parameters.seq is None:
+        assumed("seq", seq, f"of the {model.longest} positions of the model")
     world = parameters.world
     if world is None:
         world = tp * cp * pp
@@ -354,8 +376,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         raise UsageError(f"world {world} is not a multiple of {degrees} = {ranks}: {near} would fit")
     dp = world // ranks
     _check_divides(model, tp, ep, dp * cp)
-    seq = parameters.seq or model.seq
-    if parameters.seq is None:
+    if model.longest <= seq and parameters.seq is None:
         assumed("seq", seq, "the model's")
     if seq % (cp * (2 if cp > 1 else 1)):
         step = 2 * cp
@@ -857,15 +878,15 @@ def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
 
 
 def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
-    if model.heads % tp:
-        fitting = [degree for degree in range(1, model.heads + 1) if model.heads % degree == 0]
-        raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "
+    heads = math.gcd(*map(_count_heads, model.kinds or (model,)))
+    ffn = math.gcd(*(kind.ffn for kind in model.kinds)) if model.kinds else model.ffn
+    if heads % tp:
+        fitting = [degree for degree in range(1, heads + 1) if heads % degree == 0]
+        raise UsageError(f"--tp {tp} does not divide the {heads} heads of {printable(model.name, 40)}: "
                          f"{_nearest_words(fitting, tp)} would fit")  # fmt: skip
-    if model.ffn % tp:
-        fitting = _common_divisors(model.ffn, model.heads)
-        raise UsageError(
-            f"--tp {tp} does not divide ffn {model.ffn}: {_nearest_words(fitting, tp)} would fit"
-        )
+    if ffn % tp:
+        fitting = _common_divisors(ffn, heads)
+        raise UsageError(f"--tp {tp} does not divide ffn {ffn}: {_nearest_words(fitting, tp)} would fit")
     if model.moe is None:
         if ep > 1:
             raise UsageError(f"--ep {ep}: {printable(model.name, 40)} has no experts; 1 would fit")
@@ -881,6 +902,15 @@ def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
         raise UsageError(
             f"--ep {ep} does not divide tp x cp x dp {tp * data}: {_nearest_words(fitting, ep)} would fit"
         )
+
+
+def _count_heads(model: Model) -> int:
+    """Returns the heads of a kind of layer, among which tensor parallelism divides it; 0 for any number."""
+    if not model.attends:
+        return 0
+    if model.delta:
+        return math.gcd(model.delta.key_heads, model.delta.value_heads)
+    return model.mamba.heads if model.mamba else model.heads
 
 
 def _common_divisors(first: int, other: int) -> list[int]:

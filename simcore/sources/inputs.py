@@ -133,10 +133,10 @@ def require_measured_run(opened: Opened, requester: str) -> MeasuredRun:
     return opened
 
 
-def open_model(name: str | None) -> Workload:
+def open_model(name: str | None, model_map: str | None = None) -> Workload:
     """Returns the model that `--model` names as a workload without rows.
 
-    name: None where AICB's arguments state the whole model.
+    name: None where AICB's arguments state the whole model. model_map: the file of `--model-map`.
     Raises `UsageError` where it is neither a file nor a known model, InputError for a file that is none.
     """
     from simcore.model.maker import ModelMaker
@@ -145,7 +145,7 @@ def open_model(name: str | None) -> Workload:
         return ModelMaker("AICB arguments", None).empty_workload()
     from simcore.model.opening import find_model
 
-    model, diagnostics = find_model(name)
+    model, diagnostics = find_model(name, model_map)
     return ModelMaker(name if os.path.lexists(name) else model.name, model, diagnostics).empty_workload()
 
 

@@ -214,6 +214,11 @@ class Evaluator:
         self._last_training = candidate, resolved
         return resolved
 
+    def training_of(self, candidate: Candidate) -> Training | None:
+        """Returns how a model is trained; None for a workload file, and where it cannot be."""
+        training = self._training(candidate)
+        return training if isinstance(training, Training) else None
+
     def matches_conditions(self, check: CandidateCheck) -> bool:
         """Returns whether every `--where` holds."""
         where = self.definition.space.where

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from simcore.diagnostics import printable
+from simcore.records import NamedTuple
 from simcore.sweeping.pareto_front import (
     EquivalentPoints,
     ParetoFront,
@@ -42,6 +43,8 @@ _FOLLOWERS: dict[str, tuple[str, ...]] = {
     "schedule": ("virtual_stages",),
     "zero": ("overlap_grad_reduce", "overlap_param_gather"),
 }
+# What is no choice of a layout.
+_NO_CHOICES = ("world", "gpus", "microbatches", "global_batch")
 # What the world and the other values decide.
 _DERIVED = ("dp", "microbatches", "gpus")
 # The name of all overlaps together.
@@ -51,6 +54,26 @@ _MAX_BEST, _MIN_BEST = 10, 3
 _FIGURE = re.compile(r"\d[\d.,]*")
 # A smaller difference is printed as 0.0 %.
 _MIN_DIFFERENCE = 0.0005
+
+
+class Robustness(NamedTuple):
+    """How often each of the best points of a sweep is the best of them under other conditions."""
+
+    wins: dict[int, int]
+    """By the index of a point."""
+    conditions: int
+    """How many conditions there are."""
+    words: str
+    """The conditions in words."""
+
+
+class Spread(NamedTuple):
+    """The error of simulated steps of a sweep's kind."""
+
+    share: float
+    """The median of published steps."""
+    steps: int
+    """How many these are."""
 
 
 class Outcome:
@@ -74,6 +97,9 @@ class Outcome:
         self._times: dict[int, tuple[float, bool]] = {}
         self.open_from = float("inf")
         self.assumed: list[str] = []
+        # Of a sweep that has ended: how often the best stay the best, and what simulated steps are off by.
+        self.robustness: Robustness | None = None
+        self.spread: Spread | None = None
         for point in points:
             self.add(point)
 
@@ -138,7 +164,9 @@ class Outcome:
 
     def sentences(self) -> list[str]:
         """Returns what the best have in common, the cost of other values, and the cost of simpler layouts."""
-        return [*self.common_words(), *self.alternative_words()]
+        return [
+            *self.common_words(), *self.family_words(), *self.robust_words(), *self.alternative_words()
+        ]  # fmt: skip
 
     def _best(self) -> tuple[int, list[Point]]:
         """Returns how many of the fastest count as the best, and all points that these stand for.
@@ -162,7 +190,7 @@ class Outcome:
             return []
         shared = []
         for name in self.varied:
-            if name in ("world", "gpus", "microbatches", "global_batch"):
+            if name in _NO_CHOICES:
                 continue
             values = {layout_value(point.layout, name) for point in best}
             if len(values) == 1:
@@ -173,40 +201,74 @@ class Outcome:
         so_far = " so far" if self.open_from < slowest else ""
         return [f"All of the best {count}{so_far} have {_join_names(shared)}."]
 
+    def family_words(self) -> list[str]:
+        """Returns what the rows have in common that differ by less than simulated steps are off, where there
+        are several: which of them is the fastest nobody knows.
+        """
+        groups = self.front.best
+        if self.spread is None or not groups:
+            return []
+        fastest = measures(groups[0].point).time
+        near = [
+            group.point for group in groups if measures(group.point).time <= fastest * (1 + self.spread.share)
+        ]
+        if len(near) < 2:
+            return []
+        shared = [
+            value_words(name, layout_value(near[0].layout, name))
+            for name in self.varied
+            if name not in _NO_CHOICES and len({layout_value(point.layout, name) for point in near}) == 1
+        ]
+        family = f": the family with {_join_names(shared)}, not a row, is the fastest" if shared else ""
+        return [
+            f"The first {len(near)} rows differ by less than the {100 * self.spread.share:.1f} % that "
+            f"simulated steps are off in the median of {plural(self.spread.steps, 'published step')}{family}."
+        ]
+
+    def robust_words(self) -> list[str]:
+        """Returns how often the fastest stays the best of the rows under other conditions."""
+        if self.robustness is None or not self.front.best:
+            return []
+        wins = self.robustness.wins.get(self.front.best[0].point.index, 0)
+        return [
+            f"The fastest is the best of the rows in {wins} of {self.robustness.conditions} further runs: "
+            f"{self.robustness.words}."
+        ]
+
     def alternative_words(self) -> list[str]:
-        """Returns `From the fastest, all else equal: tp 2 costs 3.1 %, tp 8 at least 5.0 %; zero 0 costs
-        0.2 %.`: what other values cost, one at a time: of degrees the next lower and higher one, and those
-        without a technique.
+        """Returns `All else equal, tp 2 costs 3.1 %, tp 8 at least 5.0 %.`: what other values of a part of
+        the layout cost beside the fastest: of degrees the next lower and higher one, and those without a
+        technique.
         """
         if not self.front.points:
             return []
         best = min(self.front.points, key=lambda point: (measures(point).time, point.index))
-        parts = []
+        lines = []
         for name in (*DEGREES, *(name for name in PLAIN if name not in DEGREES)):
             words = [
                 f"{value_words(name, value)} {costs}"
                 for value in self._alternatives(name, best)
                 if (costs := self._cost_words(best, name, value))
             ]
-            parts += [", ".join(words)] if words else []
-        return [f"From the fastest, all else equal: {'; '.join(parts)}."] if parts else []
+            lines += [f"All else equal, {', '.join(words)}."] if words else []
+        return lines
 
     def _alternatives(self, name: str, best: Point) -> list[Any]:
         """Returns the values that the fastest point is compared with."""
         value, values = _hashable(best.layout.get(name)), self.values.get(name, set())
         if name not in DEGREES:
             return [plain for plain in PLAIN[name] if plain in values and plain != value]
-        numbers = [one for one in values if isinstance(one, int)]
-        lower = max((one for one in numbers if one < (value or 1)), default=None)
-        higher = min((one for one in numbers if one > (value or 1)), default=None)
+        degrees = [one for one in values if isinstance(one, int)]
+        lower = max((one for one in degrees if one < (value or 1)), default=None)
+        higher = min((one for one in degrees if one > (value or 1)), default=None)
         return [one for one in (lower, higher) if one is not None]
 
     def _cost_words(self, best: Point, name: str, value: Any) -> str:
         """Returns how much longer the fastest of the points takes that differ from the best in this value
         alone; "" where there is none.
         """
-        found = self._times.get(_layout_key(best.layout | {name: value}))
-        if found is None:
+        timed_point = self._times.get(_layout_key(best.layout | {name: value}))
+        if timed_point is None:
             followers = [one for one in _FOLLOWERS.get(name, ()) if one in best.layout]
             all_values = itertools.product(*(self.values.get(one, ()) for one in followers))
             layouts = (
@@ -214,11 +276,11 @@ class Outcome:
                 for values in all_values
             )
             times = (self._times.get(_layout_key(layout)) for layout in layouts)
-            found = min((one for one in times if one is not None), default=None)
+            timed_point = min((one for one in times if one is not None), default=None)
         fastest = measures(best).time
-        if found is None or not fastest:
+        if timed_point is None or not fastest:
             return ""
-        time, is_run = found
+        time, is_run = timed_point
         share = time / fastest - 1
         if share < _MIN_DIFFERENCE:
             return "costs nothing" if is_run else ""

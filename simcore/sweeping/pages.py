@@ -153,7 +153,17 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
     are one row.
     """
     rate = choose_measure(outcome.front.points)
-    heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "equal"]
+    heads = [
+        "",
+        "step",
+        rate.head if rate else "",
+        "slower by",
+        "best in",
+        "memory",
+        "GPUs",
+        "$ a step",
+        "equal",
+    ]
     of_figures = len(heads)
     heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)
@@ -166,6 +176,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
             duration(point.step_time_ns or 0),
             "-" if rate is None or (value := rate.value(point)) is None else rate.text(value),
             f"+{100 * more:.1f} %" if more >= 0.0005 else "",
+            _wins_text(outcome, point),
             memory_text(point),
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
@@ -185,6 +196,16 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
         for column in keep
     ]
     return format_table(kept_columns, [[row[column] for column in keep] for row in rows])
+
+
+def _wins_text(outcome: Outcome, point: Point) -> str:
+    """Returns `9 of 10`: how often a row is the best under other conditions; "" for one that was not run."""
+    robust = outcome.robustness
+    return (
+        ""
+        if robust is None or point.index not in robust.wins
+        else f"{robust.wins[point.index]} of {robust.conditions}"
+    )
 
 
 def memory_text(point: Point) -> str:
@@ -223,6 +244,10 @@ def json_values(
             for family, groups in families.items()
         ],
         "front": [asdict(point) for point in front.front],
+        "best_in": None if outcome.robustness is None else {
+            "runs": outcome.robustness.conditions,
+            "points": {str(index): wins for index, wins in outcome.robustness.wins.items()},
+        },
         "sentences": [*answers, *outcome.sentences()],
         "assumed": outcome.assumed,
     }  # fmt: skip

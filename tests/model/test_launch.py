@@ -326,7 +326,8 @@ def test_nothing_of_a_script_is_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["if [ a = a", "$(((((", "${${${", "case x in", "A=(", "'", '"$(', "while true; do", "f() {", "<<E",
-     "A=$A$A;" * 60, "A=x;" + "A=$A$A$A$A;" * 40, "if " * 200, "${A:-" * 300],
+     "A=$A$A;" * 60, "A=x;" + "A=$A$A$A$A;" * 40, "if " * 200, "A=(" * 2000, '"$(' * 2000, "$((" * 500,
+     "A=x;B=" + "$A" * 9999, "${A:-" * 300],
 )  # fmt: skip
 def test_scripts_that_end_in_the_middle_are_refused_and_nothing_else(text: str) -> None:
     with contextlib.suppress(UsageError):
@@ -405,6 +406,32 @@ def test_python_runs_the_layout_and_what_it_is_given_itself() -> None:
         if fits
     ]
     assert swept.best().step_time_ns == min(fitting)
+
+
+@pytest.mark.parametrize(
+    ("name", "explicit", "expected"),
+    [
+        ("mixtral_8x7b_interleaved", {"pp": 1}, {"pp": 1, "chunks": 1, "dp": 32}),
+        ("deepseek_v3_proxy", {"pp": 2}, {"pp": 2, "chunks": 1, "predictions": 0}),
+        ("llama3_8b_fp8", {"zero": "3", "engine_preset": "fsdp"}, {"zero": 3, "overlaps_gradients": False}),
+        ("sc21_145b", {"world": 3072}, {"dp": 48, "microbatches": 24, "chunks": 2}),
+        ("pai_qwen3_a22b", {"recompute": "none"}, {"recompute": "none"}),
+        ("llama3_8b_fp8", {"global_batch": 64}, {"microbatches": 8}),
+    ],
+)
+def test_a_flag_wins_over_launch_arguments_and_what_depends_on_it_goes(
+    name: str, explicit: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    training = training_of(read_launch(str(FOLDER / f"{name}.txt")), **explicit)
+    assert {field: getattr(training, field) for field in expected} == expected
+
+
+def test_ranks_that_divide_experts_go_on_to_do_so() -> None:
+    sizes = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999"
+    launch = read_launch(f"{sizes} --bf16 --num-experts 8 --tensor-model-parallel-size 4 --moe-grouped-gemm")
+    assert training_of(launch).etp == 4
+    assert training_of(launch, tp=2, world=8).etp == 2
+    assert training_of(launch, etp=1).etp == 1
 
 
 def test_the_words_of_a_model_open_it_again() -> None:

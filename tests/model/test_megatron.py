@@ -57,7 +57,8 @@ def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["throughput"]["tokens_per_s"] == pytest.approx(tokens)
     assert found["throughput"]["mfu"] == pytest.approx(found["throughput"]["model_tflops_per_gpu"] / 989)
     assert found["model"] == {
-        "parameters": 8030261248, "active_parameters": 8030261248, "name": "llama-3-8b"
+        "parameters": 8030261248, "vision_parameters": 0, "mtp_parameters": 0, "name": "llama-3-8b",
+        "active_parameters": 8030261248, "active_parameters_without_embedding": 8030261248 - 128256 * 4096,
     }  # fmt: skip
     assert [one["stage"] for one in found["memory"]] == [0, 1]
     for one in found["memory"]:

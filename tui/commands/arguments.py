@@ -12,7 +12,7 @@ from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, parse_va
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Collection
 
     from simcore.model.launch import Launch
     from simcore.ranks import RankSet
@@ -49,7 +49,16 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the flag that opens a model in place of a file."""
     parser.add_argument(
         "--model", metavar="NAME|FILE",
-        help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
+        help="a model instead of FILE: a name of `wltui models`, a config.json or its like, or wltui's TOML",
+    )  # fmt: skip
+
+
+def add_model_map(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the flag that says what the fields of a model's configuration mean."""
+    parser.add_argument(
+        "--model-map", metavar="FILE",
+        help="of a configuration that is not known: its family and what its fields mean, as TOML "
+        "(docs/models.md); other commands take what `wltui models FILE --model-map MAP --save` writes",
     )  # fmt: skip
 
 
@@ -149,7 +158,7 @@ def states_parameters(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
-def parse_parameters(arguments: argparse.Namespace, free: Container[str] = ()) -> Parameters:
+def parse_parameters(arguments: argparse.Namespace, free: Collection[str] = ()) -> Parameters:
     """Returns the parameters that were given, over those of `--params`, over those of `--from-args`.
 
     free: parameters of `--from-args` that are not taken. Raises `UsageError` for an invalid value, InputError

@@ -89,6 +89,13 @@ def open_from_arguments(arguments: argparse.Namespace) -> Opened:
         if arguments.file is not None:
             raise UsageError(f"--from-args beside FILE {printable(arguments.file, 60)}: give one of the two")
         return inputs.open_launch(launch, arguments.model)
+    model_map = getattr(arguments, "model_map", None)
+    if model_map is not None and (arguments.model or arguments.file) is not None:
+        from simcore.sources.inputs import open_model
+
+        if arguments.model is not None and arguments.file is not None:
+            raise UsageError(f"--model beside FILE {printable(arguments.file, 60)}: give one of the two")
+        return open_model(arguments.model or arguments.file, model_map)
     if arguments.model is None and arguments.file is not None:
         return open_input(arguments.file, opening_options(arguments))
     file = arguments.file if arguments.model is not None else None

@@ -208,7 +208,10 @@ def main(words: list[str]) -> int:
 def build_sweep(words: list[str]) -> SweepOptions:
     """Returns the sweep of these words. Raises `UsageError` where they give no points."""
     arguments = build_parser().parse_args(words)
-    for option, value in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
+    for option, value in (
+        ("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv),
+        ("--emit", arguments.emit),
+    ):  # fmt: skip
         if value:
             raise UsageError(f"{option} is of the command line: wltui sweep {option} ...")
     return _build_sweep(arguments)
@@ -313,6 +316,11 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             title = f"{options.title}, stopped before the end"
             outcome.open_from = open_from(sweep.progress, options.prunes)
             rest = remaining_lines(outcome, sweep.progress, options.prunes)
+        else:
+            from simcore.sweeping.robustness import find_robustness, find_spread
+
+            outcome.robustness = find_robustness(options.evaluator, outcome)
+            outcome.spread = find_spread(options.evaluator, outcome)
         outcome.assumed = list_assumptions(outcome, "", options.evaluator.workload)
         so_far = "So far: " if is_stopped or is_over else ""
         _print(

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -44,6 +44,16 @@ from simcore.records import Struct, replace
 
 # Word of --emit -> the project's name.
 PROJECTS = {"megatron": "Megatron-LM", "torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
+# Parameter -> what launch arguments state for their value of it alone.
+_PIPELINE = ("pipeline_layout", "stage_layers", "account_for_embedding", "account_for_loss")
+_DEPENDENT = {
+    "pp": ("virtual_stages", *_PIPELINE), "virtual_stages": _PIPELINE, "schedule": _PIPELINE,
+    "stage_layers": _PIPELINE, "recompute": ("recompute_layers", "recompute_rows"), "world": ("shard_size",),
+    "zero": ("overlap_grad_reduce", "overlap_param_gather", "bucket_size", "shard_size",
+             "reshard_after_forward"),
+}  # fmt: skip
+# Scripts have some 10 kB; a larger file is another kind of file.
+_MOST_BYTES = 1 << 20
 # Names by which its script is known where a text has no file.
 _SCRIPT = "pretrain_gpt.py"
 _FORMS = {"megatron": "--{}", "torchtitan": "{}", "deepspeed": "{}"}
@@ -67,11 +77,18 @@ class Launch(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     """What was assumed, what changes the step and is not priced, and what means nothing here."""
 
-    def under(self, explicit: Mapping[str, Any], free: Container[str] = ()) -> dict[str, Any]:
+    def under(self, explicit: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:
         """Returns the parameters with these explicit ones in place of theirs. free: those that are not
         taken.
         """
-        values = {name: value for name, value in self.values.items() if name not in free}
+        replaced = {name for name, value in explicit.items() if value != self.values.get(name)}
+        # A sweep over ZeRO has its overlaps where they fit.
+        changed = replaced | ({*free} - {"zero"})
+        gone = {*free, *(name for one in changed for name in _DEPENDENT.get(one, ()))}
+        values = {name: value for name, value in self.values.items() if name not in gone}
+        if "tp" in replaced and values.get("etp") == self.values.get("tp", 1):
+            # Ranks of tp that divide each expert go on to do so.
+            values["etp"] = explicit["tp"] or 1
         of_batch = {"world", "global_batch", "microbatch_size"}
         if of_batch & {*explicit} and "global_batch" in {*values, *explicit}:
             # The batch stays, and how many micro-batches it is follows.
@@ -126,6 +143,9 @@ def read_launch(text: str) -> Launch:
 def read_launch_file(path: str, data: bytes | None = None) -> Launch:
     """Returns what a file of launch arguments states: a script, TOML or JSON. Raises InputError."""
     data = _read_file(path) if data is None else data
+    if len(data) > _MOST_BYTES:
+        message = "found more than 1 MiB, expected launch arguments"
+        raise InputError(Diagnostic("error", "launch-argument", message, path))
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     start = text.lstrip()
     if start.startswith("{"):

@@ -15,6 +15,8 @@ from simcore.workload.model import ModelParameters
 _DERIVED = frozenset(("dp", "stages", "predictions"))
 # What a trainer does not know of a model.
 _UNSTATED = {"name": "", "seq": 0, "dropout": False, "vocab_step": 0}
+# What a configuration states of its checkpoint, and no step has.
+_OF_CHECKPOINT = {"longest": 0, "vision_parameters": 0, "mtp_layers": 0, "mtp_kind": -1}
 
 
 class LaunchParameters(ModelParameters, frozen=True):
@@ -87,7 +89,7 @@ def build_model(name: str, fields: Fields) -> Model:
 
 def known_name(model: Model) -> str:
     """Returns the name of the known model of these sizes, "" for none."""
-    sizes = replace(model, **_UNSTATED)
+    sizes = replace(model, **_UNSTATED, **_OF_CHECKPOINT)
     return next((name for name, one in MODELS.items() if replace(one, **_UNSTATED) == sizes), "")
 
 
@@ -97,7 +99,7 @@ def differences(before: Training, after: Training) -> list[str]:
     """
     names = [name for name in Training.__struct_fields__ if name not in ("model", "diagnostics", "gpu")]
     different = [name for name in names if getattr(before, name) != getattr(after, name)]
-    sizes = [name for name in Model.__struct_fields__ if name not in ("name", "seq")]
+    sizes = [name for name in Model.__struct_fields__ if name not in ("name", "seq", *_OF_CHECKPOINT)]
     return different + [
         f"model {name}" for name in sizes if getattr(before.model, name) != getattr(after.model, name)
     ]

@@ -13,7 +13,11 @@ _GPT2_VOCABULARY = 50257
 _VOCABULARIES = {
     "gpt2": _GPT2_VOCABULARY, "llama2": 32000, "llama-2": 32000, "mixtral": 32000, "mistral": 32000,
     "llama3": 128256, "llama-3": 128256, "deepseek-v3": 129280, "deepseek-r1": 129280, "qwen3": 151936,
-    "qwen2": 152064,
+    "qwen2": 152064, "256k": 256000,
+}  # fmt: skip
+# (part of the name of Pai-Megatron-Patch's tokenizer, --extra-vocab-size) -> the words of both.
+_PATCHED_VOCABULARIES = {
+    ("deepseekv2", "467"): 129280, ("deepseekv2", "2400"): 102400, ("qwen2", "293"): 151936,
 }  # fmt: skip
 # Module of --recompute-modules -> kind of rows here.
 _MODULES = {"core_attn": "attention", "moe_act": "moe_act", "layernorm": "norm"}
@@ -114,6 +118,12 @@ def _read_vocabulary(arguments: Arguments, fields: Fields) -> None:
     # Merges without more are GPT-2's.
     text = text or "gpt2" * ("merge-file" in arguments)
     count = next((count for part, count in _VOCABULARIES.items() if part in text), None)
+    if "extra-vocab-size" in arguments:
+        extra = " ".join(arguments.arguments["extra-vocab-size"].value)
+        patched = (
+            count for (part, more), count in _PATCHED_VOCABULARIES.items() if part in text and more == extra
+        )
+        count = next(patched, count)
     fields["model.vocab"] = count or _GPT2_VOCABULARY
     if count is None:
         name = next((name for name in names if name in arguments), "num-layers")
@@ -137,7 +147,7 @@ def _write_vocabulary(fields: Fields) -> dict[str, Any]:
 def _read_experts(arguments: Arguments, fields: Fields) -> None:
     experts = arguments.count("num-experts")
     topk = arguments.count("moe-router-topk") or 2
-    ffn = arguments.count("moe-ffn-hidden-size") or fields.get("model.ffn", 1)
+    ffn = arguments.count("moe-ffn-hidden-size") or fields.get("model.ffn") or 1
     shared = arguments.count("moe-shared-expert-intermediate-size", least=0) or 0
     frequency = arguments.text("moe-layer-freq")
     etp = arguments.count("expert-tensor-parallel-size")

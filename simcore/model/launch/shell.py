@@ -21,8 +21,8 @@ from simcore.records import NamedTuple
 # Around the name of a variable whose value is not known.
 _BEGIN, _END = "\ue000", "\ue001"
 _UNKNOWN = re.compile(f"{_BEGIN}([^{_END}]*){_END}")
-# Scripts have some 10 kB of arguments; a value that doubles itself is none.
-_MOST_CHARACTERS = 1 << 17
+# Scripts expand some 20 kB; values that double themselves have no end.
+_MOST_EXPANDED = 1 << 18
 _MOST_NESTING = 50
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
@@ -139,7 +139,10 @@ class _Scanner:
         return position
 
     def skip_part(self, position: int) -> int:
-        """Returns where a character, a quoted text or an expansion ends."""
+        """Returns where a character, a quoted text or an expansion ends, at the end of the text at most."""
+        return min(self._end_of_part(position), len(self.text))
+
+    def _end_of_part(self, position: int) -> int:
         text = self.text
         character = text[position]
         if character == "'":
@@ -197,6 +200,7 @@ class _Script:
         self.commands: list[list[Value]] = []
         self._index = 0
         self._depth = 0
+        self._expanded = 0
 
     # -- expansion -------------------------------------------------------------------
 
@@ -237,12 +241,7 @@ class _Script:
             else:
                 fields[-1] += self._characters(position, after)
             position = after
-            self._check(fields)
         return [one for one in fields if one] or ([[]] if is_field else [])
-
-    def _check(self, fields: Iterable[Value]) -> None:
-        if sum(map(len, fields)) > _MOST_CHARACTERS:
-            raise UsageError(f"found a value of more than {_MOST_CHARACTERS} characters, expected arguments")
 
     def _characters(self, start: int, end: int) -> Value:
         return [(self.text[position], position) for position in range(start, max(end, start))]
@@ -271,11 +270,17 @@ class _Script:
             else:
                 parts[-1].append((character, position))
                 position += 1
-            self._check(parts)
         return parts
 
     def _expand_variable(self, position: int, unset: str) -> tuple[list[Value], int]:
         """Returns the values of what begins with `$` or a backquote, and where it ends."""
+        values, after = self._expand_any(position, unset)
+        self._expanded += sum(map(len, values)) + 1
+        if self._expanded > _MOST_EXPANDED:
+            raise UsageError(f"found values of more than {_MOST_EXPANDED} characters, expected arguments")
+        return values, after
+
+    def _expand_any(self, position: int, unset: str) -> tuple[list[Value], int]:
         text = self.text
         after = self.scanner.skip_part(position)
         if text[position] == "`" or text.startswith("$(", position):
@@ -513,7 +518,7 @@ class _Script:
             self._index += 1
         if not is_active:
             return None
-        indices = range(first, self._index)
+        indices = range(first, min(self._index, len(self.tokens)))
         if is_test:
             return self._test(indices)
         return self._execute(indices, as_condition)
@@ -555,7 +560,6 @@ class _Script:
             if before and name not in self.arrays:
                 before, values = [], [before[0] + values[0]]
         self.variables[name] = [*before, *values]
-        self._check(self.variables[name])
 
     def _expand_assigned(self, start: int, end: int) -> Value:
         """Returns the value of an assignment, which is not split at blanks."""
@@ -702,8 +706,11 @@ def find_words(
     environment. A file that is nothing but arguments, over any number of lines, is one command.
     """
     text = text.replace("\r\n", "\n")
-    script = _Script(_on_one_line(text), words, variables or {})
-    script.run()
+    try:
+        script = _Script(_on_one_line(text), words, variables or {})
+        script.run()
+    except RecursionError:
+        raise UsageError("found brackets in brackets without end, expected arguments") from None
     candidates = list(map(_flatten, [*script.commands, *script.variables.values()]))
 
     def count(candidate: list[Word]) -> int:

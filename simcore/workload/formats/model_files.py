@@ -1,4 +1,4 @@
-"""The files of a model, told by their content: a Hugging Face `config.json`, wltui's own TOML, and the launch
+"""The files of a model, told by their content: a `config.json` or its like, wltui's own TOML, and the launch
 arguments of a trainer.
 """
 
@@ -13,16 +13,18 @@ _BLANKS = b" \t\r\n\f\v"
 _TEXT_BYTES = 512
 _TABLE = re.compile(r"\[\s*model\s*[\].]")
 # Sizes under the names that configurations have for them.
-_SIZES = (b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b'"architectures"')
+_SIZES = (
+    b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b'"architectures"', b'"dim"',
+    b'"n_layers"', b'"head_num"', b'"layer_num"', b'"ffn_hidden_size"', b'"d_kv_c"', b'"vocab_size"',
+)  # fmt: skip
 
 
 def _is_config(head: FileHead) -> bool:
     start = head.raw.lstrip(_BLANKS)
-    if not start.startswith(b"{"):
-        return False
     # Beside its kind, or what tells that the kind is missing.
-    has_model_type = b'"model_type"' in start and b'"ph"' not in start
-    return has_model_type or sum(name in start for name in _SIZES) > 1
+    if not start.startswith(b"{") or b'"ph"' in start:
+        return False
+    return b'"model_type"' in start or sum(name in start for name in _SIZES) > 1
 
 
 def _is_toml(head: FileHead) -> bool:

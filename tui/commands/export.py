@@ -29,10 +29,8 @@ from tui.commands.opened import is_results, open_from_arguments, open_input, sel
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
     from simcore.render.export import ExportFormat
-    from simcore.workload import Workload
+    from simcore.sources.inputs import Opened
 
 # A shorter export is over before the line could be read.
 _FIRST_DELAY_S = 0.3
@@ -179,7 +177,7 @@ def _export_sweep(export_format: ExportFormat, arguments: argparse.Namespace) ->
 
 def _request_with_second(
     arguments: argparse.Namespace,
-) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
+) -> tuple[Opened, Request]:
     """Returns (what was opened, the request for a page of its run, compared with that of --against or
     --with).
     """

@@ -6,6 +6,7 @@ A diagnostic names file, line and column, what was found, and what was done abou
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Literal
@@ -18,9 +19,13 @@ WEIGHTS = ("error", "warning", "assumption", "note")
 # Ends of the codes of notes that are assumptions.
 _ASSUMPTION_SUFFIXES = ("-missing", "-assumed", "-default", "-not-taken")
 
-# Bidirectional controls reorder what follows them on some terminals; they are category Cf
-# like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
-_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Controls, surrogates, breaks of lines, and format characters, which turn the direction of text among others.
+_NOT_SHOWN = frozenset(("Cc", "Cs", "Zl", "Zp", "Cf"))
+# What Unicode has displayed as nothing though it is a letter or a mark (Default_Ignorable_Code_Point): two
+# names that differ in it look alike.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 _NAME_LIMIT = 200
 # Combining marks on one letter: words have three at most, and more cover the lines above and below.
 _MOST_MARKS = 4
@@ -38,7 +43,7 @@ def printable(text: str, limit: int = _NAME_LIMIT) -> str:
         text = text[: limit - 3] + "..."
     if text.isascii() and text.isprintable():
         return text
-    safe = "".join(char if _is_safe(char) else _escape(char) for char in text)
+    safe = "".join(char if is_shown(char) else _escape(char) for char in text)
     return safe if safe.isascii() else _escape_piled_marks(safe)
 
 
@@ -63,8 +68,9 @@ def _escape_piled_marks(text: str) -> str:
     return "".join(characters)
 
 
-def _is_safe(char: str) -> bool:
-    return unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp", "Cf") and char not in _BIDIRECTIONAL
+def is_shown(char: str) -> bool:
+    """Returns whether a terminal just shows a character."""
+    return unicodedata.category(char) not in _NOT_SHOWN and _INVISIBLE.match(char) is None
 
 
 def _escape(char: str) -> str:

@@ -179,6 +179,12 @@ class _Reader:
         if not abs(base) <= LARGEST // 3:
             message = f"baseTimeNanoseconds: found {base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
+        rank, world = whole(self.who.rank), whole(self.who.world_size)
+        if rank is not None and not 0 <= rank < (LARGEST if world is None else world):
+            of = "" if world is None else f" of a world of {world}"
+            message = f"distributedInfo: found rank {rank}{of}, expected one of 0 to world_size - 1"
+            position = damage.locate("distributedInfo")
+            raise InputError(Diagnostic("error", "bad-rank", message, path, *position))
         self.base = int(base)
         self.pool = Pool()
         # The names of host operations, equal ones as one object; and those that may state the size of a

@@ -161,7 +161,7 @@ def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str
     visited: list[str] = []
     while "base" in values:
         base = values.pop("base")
-        if base not in tables or base in visited:
+        if not isinstance(base, str) or base not in tables or base in visited:
             raise UsageError(f"base: found {printable(str(base), 40)}, expected one of {', '.join(tables)}")
         visited.append(base)
         values = tables[base] | values

@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable, Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.sweeping.point import Point, encode_point, is_sweep, parse_point
+from simcore.sweeping.point import Point, encode_point, is_sweep
+from simcore.sweeping.point_lines import PointParser
 from simcore.units import plural
 
 
@@ -21,6 +22,7 @@ class ResultsReader:
         self.path = path
         self._read_bytes = 0
         self._line_count = 0
+        self._parser = PointParser(path)
 
     @property
     def unread_bytes(self) -> int:
@@ -35,7 +37,7 @@ class ResultsReader:
     def read_new(self) -> list[Point]:
         """Returns the points of the lines that were added since the last call.
 
-        Raises `InputError` where the file cannot be read, `UsageError` for a line that is no point.
+        Raises `InputError` where the file cannot be read, and for a line that is no point.
         """
         try:
             with open(self.path, "rb") as file:
@@ -48,7 +50,7 @@ class ResultsReader:
         for line in data[:end].splitlines():
             self._line_count += 1
             if line.strip():
-                points.append(parse_point(line, self.path, self._line_count))
+                points.append(self._parser.parse(line, self._line_count))
         self._read_bytes += end
         return points
 

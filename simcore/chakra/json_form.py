@@ -32,6 +32,8 @@ _FIELDS = (
     "comm_tag",
     "pg_name",
 )
+# Those of them that are whole numbers, from 0.
+_COUNTS = frozenset(_FIELDS) - {"is_cpu_op", "pg_name"}
 
 
 def read_json(path: str, data: bytes, table: TextTable) -> Columns:
@@ -91,6 +93,12 @@ def _add(columns: Columns, node: dict[str, Any], index: int, path: str, table: T
             raise _refusal(path, f"entry {index} of the nodes: its {what} is no whole number")
         return value
 
+    def count(value: Any, what: str, most: int = (1 << 64) - 1) -> int:
+        value = whole(value, what)
+        if not 0 <= value <= most:
+            raise _refusal(path, f"entry {index} of the nodes: found {what} {value}, expected 0 to {most}")
+        return int(value)
+
     kind = node.get("type", node.get("node_type", 0))
     if isinstance(kind, str) and not _WHOLE.fullmatch(kind):
         if kind not in _TYPES:
@@ -101,8 +109,12 @@ def _add(columns: Columns, node: dict[str, Any], index: int, path: str, table: T
     def attribute(name: str, value: Any) -> bytes | None:
         if isinstance(value, str) and name != "pg_name" and _WHOLE.fullmatch(value):
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            value = whole(value, printable(name, 40))
+        if name in _COUNTS:
+            count(value, name)
+        elif name in _FIELDS and not isinstance(value, bool if name == "is_cpu_op" else str):
+            raise _refusal(path, f"entry {index} of the nodes: its {name} cannot be this")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            whole(value, printable(name, 40))
         return _attribute(name, value)
 
     attributes = [attribute(name, node[name]) for name in _FIELDS if name in node]
@@ -113,10 +125,13 @@ def _add(columns: Columns, node: dict[str, Any], index: int, path: str, table: T
                 if key not in ("name", "doc_string", "docString"):
                     attributes.append(attribute(entry["name"], value))
     key_of = tuple(encoded for encoded in attributes if encoded is not None)
-    name = str(node.get("name", "")).encode("utf-8", "replace")
+    stated_name = node.get("name", "")
+    if not isinstance(stated_name, str):
+        raise _refusal(path, f"entry {index} of the nodes: its name is no text")
+    name = stated_name.encode("utf-8", "replace")
     columns.id.append(whole(node.get("id", 0), "id") & (1 << 64) - 1)
-    columns.type.append(min(max(whole(kind, "type"), 0), 255))
-    columns.duration.append(max(whole(node.get("duration_micros", node.get("runtime", 0)), "duration"), 0))
+    columns.type.append(count(kind, "type", len(_TYPES) - 1))
+    columns.duration.append(count(node.get("duration_micros", node.get("runtime", 0)), "duration"))
     columns.name.append(table.names.setdefault(name, len(table.names)))
     columns.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
     columns.at.append(index)

@@ -167,6 +167,8 @@ def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str
         values = tables[base] | values
     for key, value in values.items():
         if key == "source":
+            if not isinstance(value, str):
+                raise UsageError(f"source: found {printable(str(value), 40)}, expected a text")
             continue
         if key not in _NUMERIC_FIELDS:
             raise UsageError(
@@ -186,7 +188,7 @@ def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str
             f"{', '.join(tables)}"
         )
     bases = (name, *visited) if gpu_table is tables.get(name) else tuple(visited)
-    return Gpu(name=name, **(values | {"source": str(values.get("source", "")), "bases": bases}))
+    return Gpu(name=name, **(values | {"source": values.get("source", ""), "bases": bases}))
 
 
 def _refusal(path: str, message: str, location: tuple[int, int] | None) -> InputError:

@@ -6,7 +6,6 @@ A diagnostic names file, line and column, what was found, and what was done abou
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Literal
@@ -23,9 +22,12 @@ _ASSUMPTION_SUFFIXES = ("-missing", "-assumed", "-default", "-not-taken")
 _NOT_SHOWN = frozenset(("Cc", "Cs", "Zl", "Zp", "Cf"))
 # What Unicode has displayed as nothing though it is a letter or a mark (Default_Ignorable_Code_Point): two
 # names that differ in it look alike.
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+_INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2065\u3164\uffa0"
+    "\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f"
+    "\ufff0\ufff1\ufff2\ufff3\ufff4\ufff5\ufff6\ufff7\ufff8"
 )
+_INVISIBLE_PLANE = range(0xE0000, 0xE1000)
 _NAME_LIMIT = 200
 # Combining marks on one letter: words have three at most, and more cover the lines above and below.
 _MOST_MARKS = 4
@@ -63,14 +65,21 @@ def _escape_piled_marks(text: str) -> str:
     characters: list[str] = []
     marks = 0
     for char in text:
-        marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+        marks = marks + 1 if is_mark(char) else 0
         characters.append(char if marks <= _MOST_MARKS else _escape(char))
     return "".join(characters)
 
 
+def is_mark(char: str) -> bool:
+    """Returns whether a character is drawn over the one before it."""
+    return unicodedata.category(char) in ("Mn", "Me")
+
+
 def is_shown(char: str) -> bool:
     """Returns whether a terminal just shows a character."""
-    return unicodedata.category(char) not in _NOT_SHOWN and _INVISIBLE.match(char) is None
+    if unicodedata.category(char) in _NOT_SHOWN or char in _INVISIBLE:
+        return False
+    return ord(char) not in _INVISIBLE_PLANE
 
 
 def _escape(char: str) -> str:

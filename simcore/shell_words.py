@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from simcore.diagnostics import is_shown
 
-_PART = re.compile(r"'([^']*)'|\"([^\"]*)\"|\$'((?:[^'\\]|\\.)*)'|\\(.)|([^\s'\"\\$]+|\$)|(\s+)", re.DOTALL)
-_ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
+# Compiled when they are used: most runs write commands and read none.
+_PART = r"'([^']*)'|\"([^\"]*)\"|\$'((?:[^'\\]|\\.)*)'|\\(.)|([^\s'\"\\$]+|\$)|(\s+)"
+_ESCAPE = rb"\\(?:x([0-9a-f]{2})|(.))"
 
 
 def quote_word(word: str) -> str:
@@ -45,8 +46,9 @@ def split_words(text: str) -> list[str]:
     parts: list[str] = []
     is_word = False
     position = 0
+    match_part = re.compile(_PART, re.DOTALL).match
     while position < len(text):
-        match = _PART.match(text, position)
+        match = match_part(text, position)
         if match is None:
             raise ValueError("no closing quotation")
         position = match.end()
@@ -68,5 +70,5 @@ def _read_bytes(text: str) -> str:
     """Returns the text that `$'...'` stands for."""
 
     data = text.encode("utf-8", "surrogateescape")
-    data = _ESCAPE.sub(lambda match: match[2] or bytes((int(match[1], 16),)), data)
+    data = re.sub(_ESCAPE, lambda match: match[2] or bytes((int(match[1], 16),)), data, flags=re.DOTALL)
     return data.decode("utf-8", "surrogateescape")

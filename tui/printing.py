@@ -5,18 +5,13 @@ forget a name of a file. What shall steer the terminal is of type `Controls`, wh
 Bytes of an export (`sys.stdout.buffer`) are those of a file, and pass as they are.
 """
 
-import re
-from collections.abc import Iterable
-from typing import Any, TextIO
-
-# Everything that the program itself writes, and most names.
-_PLAIN = re.compile(
-    "[\n -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u2190-\u27ff]*"
-)
-
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TextIO
 
 # What the program steers a terminal with: colours, and the line that it writes again.
-_CONTROLS = re.compile("(\r|\x1b\\[[0-9;]*[mK])")
+_CONTROLS = "(\r|\x1b\\[[0-9;]*[mK])"
 
 
 class Controls(str):
@@ -31,34 +26,39 @@ class Controls(str):
 
 def shown_text(text: str) -> str:
     """Returns the text with everything but line ends escaped that a terminal would not just show."""
-    if _PLAIN.fullmatch(text):
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    # Imported here: most runs print nothing else.
-    from simcore.diagnostics import printable
+    # Imported here: `--version` prints nothing else.
+    from simcore.diagnostics import is_mark, is_shown, printable
 
+    # Of a page with a million blocks there are ten characters.
+    if all(is_shown(char) and not is_mark(char) for char in {*text} - {"\n"}):
+        return text
     return "\n".join(printable(line, len(line)) for line in text.split("\n"))
 
 
 class PrintedStream:
     """A stream of text, to which everything but `Controls` is written as it is shown."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: "TextIO") -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """Writes a text."""
         if type(text) is Controls:
-            parts = _CONTROLS.split(text)
+            import re
+
+            parts = re.split(_CONTROLS, text)
             parts[::2] = map(shown_text, parts[::2])
             self._stream.write("".join(parts))
         else:
             self._stream.write(shown_text(text))
         return len(text)
 
-    def writelines(self, texts: Iterable[str]) -> None:
+    def writelines(self, texts: "Iterable[str]") -> None:
         """Writes several texts."""
         for text in texts:
             self.write(text)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> "Any":
         return getattr(self._stream, name)

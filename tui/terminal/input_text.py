@@ -28,7 +28,7 @@ _CSI_END = re.compile("[^0-?]")
 _CSI = re.compile(r"\x1b\[(\[[A-E]|[0-?]*[ -/]*[@-Z\\-~])")
 _CSI_BEGUN = re.compile(r"\x1b(\[(\[|[0-?]*[ -/]*))?")
 # Of Textual: keys with their modifiers, the mouse, modes, a new size, and where the cursor is.
-_KNOWN = re.compile(
+_KEY_OR_REPORT = re.compile(
     r"\x1b\[(([0-9:]{0,7};?){2,3}[u~ABCDEFHPQRS]|<[0-9]{1,3};[0-9]{1,5};[0-9]{1,5}[Mm]"
     r"|\?[0-9]{1,4};[0-9]\$y|48;[0-9]{1,5};[0-9]{1,5};[0-9]{1,5};[0-9]{1,5}t|[IO]|20[01]~)"
 )
@@ -37,7 +37,7 @@ _PLAIN = re.compile("[^\x1b\x80-\x9f\ufffd]+")
 
 @lru_cache(maxsize=1024)
 def _is_known(sequence: str) -> bool:
-    return sequence in ANSI_SEQUENCES_KEYS or _KNOWN.fullmatch(sequence) is not None
+    return sequence in ANSI_SEQUENCES_KEYS or _KEY_OR_REPORT.fullmatch(sequence) is not None
 
 
 class TerminalInput:
@@ -47,7 +47,7 @@ class TerminalInput:
         # A Latin-1 terminal sends é as 0xE9, which begins three bytes of UTF-8.
         self._decode = getincrementaldecoder("utf-8")(errors="replace").decode
         # The beginning of a sequence whose rest has not come.
-        self._held = ""
+        self._incomplete = ""
         self._is_pasting = False
         # The end of what is left out, while that has not come.
         self._skips_to: re.Pattern[str] | None = None
@@ -55,15 +55,15 @@ class TerminalInput:
 
     def texts(self, data: bytes) -> Iterator[str]:
         """Yields what bytes mean to Textual's parser, each sequence by itself."""
-        text = self._held + self._decode(data)
-        self._held = ""
+        text = self._incomplete + self._decode(data)
+        self._incomplete = ""
         position = 0
         while position < len(text):
             if self._skips_to is not None:
                 end = self._skips_to.search(text, position)
                 if end is None:
                     # Its end may be cut in two.
-                    self._held = "\x1b" if text.endswith("\x1b") else ""
+                    self._incomplete = "\x1b" if text.endswith("\x1b") else ""
                     return
                 self._skips_to, position = None, end.end()
                 continue
@@ -76,26 +76,26 @@ class TerminalInput:
             else:
                 begin, position = position, self._end_of_sequence(text, position)
                 if position > len(text):
-                    self._held = text[begin:]
+                    self._incomplete = text[begin:]
                     return
                 yield from self._sequence(text[begin:position])
 
     @property
     def is_waiting(self) -> bool:
         """Whether something has begun whose end has not come."""
-        return bool(self._held) or self._is_pasting or self._skips_to is not None
+        return bool(self._incomplete) or self._is_pasting or self._skips_to is not None
 
     def rest(self, is_long: bool) -> Iterator[str]:
         """Yields Esc where it came by itself, when nothing has come since.
 
         is_long: for so long that whatever has begun is over; a paste is closed.
         """
-        if self._held == "\x1b" and self._skips_to is None:
-            self._held = ""
+        if self._incomplete == "\x1b" and self._skips_to is None:
+            self._incomplete = ""
             if not self._is_pasting:
                 yield "\x1b"
         if is_long:
-            self._held, self._skips_to = "", None
+            self._incomplete, self._skips_to = "", None
             if self._is_pasting:
                 self._is_pasting = False
                 yield PASTE_END

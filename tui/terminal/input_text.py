@@ -82,13 +82,13 @@ class TerminalInput:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something has begun whose end has not come."""
+        """Whether something has opening whose end has not come."""
         return bool(self._incomplete) or self._is_pasting or self._skips_to is not None
 
     def rest(self, is_long: bool) -> Iterator[str]:
         """Yields Esc where it came by itself, when nothing has come since.
 
-        is_long: for so long that whatever has begun is over; a paste is closed.
+        is_long: for so long that whatever has opening is over; a paste is closed.
         """
         if self._incomplete == "\x1b" and self._skips_to is None:
             self._incomplete = ""
@@ -128,14 +128,14 @@ class TerminalInput:
         match = _CSI.match(text, begin)
         if match is not None:
             return match.end()
-        begun = _CSI_BEGUN.match(text, begin)
-        assert begun is not None
-        if begun.end() == len(text) and len(text) - begin <= _MOST_SEQUENCE:
+        opening = _CSI_BEGUN.match(text, begin)
+        assert opening is not None
+        if opening.end() == len(text) and len(text) - begin <= _MOST_SEQUENCE:
             return len(text) + 1
         following = text[begin + 1 : begin + 2]
         if following == "[":
             # No sequence: what begins as one is left out.
-            return begun.end()
+            return opening.end()
         if following == "O":
             return begin + 3
         return begin + 1 if following in ("\x1b", "") else begin + 2

@@ -146,8 +146,9 @@ def _candidates(folder: str) -> list[str]:
 def _kind_of(path: str, world: int) -> str | None:
     """Returns the field of `SiblingFiles` that a file is for."""
     try:
-        # A read from a pipe could wait for ever.
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        # A read from a pipe, or from a file of the system without a size, could wait for ever.
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
             return None
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)

@@ -138,6 +138,8 @@ def find_gpu(name: str) -> Gpu:
     try:
         text = read_text(name, _EXPECTED)
         table = parse_toml(text, _EXPECTED)
+    except FileNotFoundError:
+        raise _refusal(name, "there is no such file", None) from None
     except TomlProblem as problem:
         raise _refusal(name, problem.message, problem.location) from None
     gpu_table = table.get(_TABLE)

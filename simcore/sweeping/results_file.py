@@ -7,12 +7,15 @@ without its end is what a killed writer left: it is dropped, and a message says 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.sweeping.point import Point, encode_point, is_sweep
 from simcore.sweeping.point_lines import PointParser
 from simcore.units import plural
+from simcore.workload.opening import open_regular
+from simcore.workload.source import MOST_BYTES, too_large
 
 
 class ResultsReader:
@@ -40,11 +43,13 @@ class ResultsReader:
         Raises `InputError` where the file cannot be read, and for a line that is no point.
         """
         try:
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 file.seek(self._read_bytes)
-                data = file.read()
+                data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise _build_error(self.path, "read", error) from None
+        if len(data) > MOST_BYTES:
+            raise too_large(self.path, MOST_BYTES)
         end = data.rfind(b"\n") + 1
         points = []
         for line in data[:end].splitlines():
@@ -76,6 +81,8 @@ class ResultsFile:
         self.earlier_points: list[Point] = []
         self.is_new = not os.path.lexists(path)
         try:
+            if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+                raise UsageError(f"{printable(path)} is no regular file: name a file to write")
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except (OSError, ValueError) as error:
             raise _build_error(path, "written", error) from None

@@ -147,7 +147,7 @@ def test_parts_become_one_in_the_order_of_points(tmp_path: Path) -> None:
     _write(other, [made_point(0, 11)])
     with pytest.raises(UsageError, match="point 0 is another one"):
         merge_files([str(first), str(other)])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         merge_files([str(tmp_path / "none")])
 
 

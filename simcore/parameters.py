@@ -329,11 +329,15 @@ class Parameters(Struct, frozen=True):
                 flags.append(flag.option)
             elif flag.kind == "words":
                 for word in value:
-                    # argparse takes a word that begins with `-` for a flag.
-                    flags += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
+                    flags += _option_words(flag.option, word)
             else:
-                flags += [flag.option, repr(value) if isinstance(value, float) else str(value)]
+                flags += _option_words(flag.option, repr(value) if isinstance(value, float) else str(value))
         return flags
+
+
+def _option_words(option: str, value: str) -> list[str]:
+    """Returns an option with its value; argparse takes a word that begins with `-` for a flag."""
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
 class Flag(Struct, frozen=True):

@@ -25,6 +25,7 @@ from tui.commands.arguments import (
     parse_ranks,
 )
 from tui.commands.opened import is_results, open_from_arguments, open_input, select_parameters
+from tui.printing import Controls
 
 if TYPE_CHECKING:
     import argparse
@@ -64,7 +65,7 @@ class ProgressLine:
         if progress is None:
             return
         share = 100 * progress.written_count // progress.total if progress.total else 0
-        self.stream.write(f"{_CLEAR}{self.what}  {min(share, 100)} %")
+        self.stream.write(Controls(f"{_CLEAR}{self.what}  {min(share, 100)} %"))
         self.stream.flush()
         self.is_visible = True
         self.next_at = time.monotonic() + _INTERVAL_S
@@ -72,7 +73,7 @@ class ProgressLine:
     def clear(self) -> None:
         """Erases the line."""
         if self.is_visible:
-            self.stream.write(_CLEAR)
+            self.stream.write(Controls(_CLEAR))
             self.stream.flush()
             self.is_visible = False
 

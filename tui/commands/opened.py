@@ -65,8 +65,8 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
 def is_results(path: str) -> bool:
     """Returns whether a file holds the points of a sweep."""
     try:
-        # Opening a pipe without a writer would block.
-        if not os.path.isfile(path):
+        # Reading a pipe without a writer, or a file of the system without a size, may wait for ever.
+        if not os.path.isfile(path) or not os.path.getsize(path):
             return False
         with open(path, "rb") as file:
             return file.read(24).startswith(b'{"schema":"wltui.sweep/')

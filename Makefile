@@ -70,6 +70,7 @@ $(VENV)/.stamp-test: pyproject.toml constraints.txt
 # The pictures of README and docs, by the program itself.
 pictures: $(VENV)/.stamp-run
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python -m docs.model_table
 
 # Pages of the examples, and pictures of them where there is a Chromium.
 gallery: $(VENV)/.stamp-run

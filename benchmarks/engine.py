@@ -30,8 +30,8 @@ from benchmarks.measuring import (
 from simcore.engine import Engine
 from simcore.engine.pricing import Prices
 from simcore.folding import Folding, fold
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.program import Program, build_program
 from simcore.setup import Setup

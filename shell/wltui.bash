@@ -7,22 +7,23 @@
 
 _shtab_wltui_subparsers=(report check compare calibrate export sweep schedule collective op models keys)
 
-_shtab_wltui_report_option_strings=(-h --help --model --run --step --ranks --comm-names --step-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --microbatch-size --global-batch --seq --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_report_option_strings=(-h --help --model --model-map --from-args --run --step --ranks --comm-names --step-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --cp-inner --microbatch-size --global-batch --seq --seq-imbalance --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --pad-to-capacity --dispatch --node-limit --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
 _shtab_wltui_check_option_strings=(-h --help --json)
-_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --step-names --no-cache --step2 --rank --rank2 --fail-if-slower --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --microbatch-size --global-batch --seq --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
-_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --step-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --microbatch-size --global-batch --seq --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
-_shtab_wltui_export_option_strings=(-h --help --model --run --step --comm-names --step-names --no-cache --format -o --output --force --ranks --per-rank --against --with --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --microbatch-size --global-batch --seq --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
-_shtab_wltui_sweep_option_strings=(-h --help --model --vary --layouts --where --prune --exhaustive --front --top --by --price -o --output --resume --json --csv --merge --force --screen --jobs --engine --time-limit --shard --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --microbatch-size --global-batch --seq --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --step-names --no-cache --step2 --rank --rank2 --fail-if-slower --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --cp-inner --microbatch-size --global-batch --seq --seq-imbalance --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --pad-to-capacity --dispatch --node-limit --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --step-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --cp-inner --microbatch-size --global-batch --seq --seq-imbalance --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --pad-to-capacity --dispatch --node-limit --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_export_option_strings=(-h --help --model --model-map --from-args --run --step --comm-names --step-names --no-cache --format -o --output --force --ranks --per-rank --against --with --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --cp-inner --microbatch-size --global-batch --seq --seq-imbalance --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --pad-to-capacity --dispatch --node-limit --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_sweep_option_strings=(-h --help --model --from-args --vary --layouts --where --prune --exhaustive --front --top --by --price --prices -o --output --resume --emit --json --csv --merge --force --screen --jobs --engine --time-limit --shard --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --cp-inner --microbatch-size --global-batch --seq --seq-imbalance --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --pad-to-capacity --dispatch --node-limit --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
 _shtab_wltui_schedule_option_strings=(-h --help --compare --stages --microbatches --virtual-stages --times --steps --overlap-fwd-bwd --equal-memory --svg --force --json --width)
 _shtab_wltui_collective_option_strings=(-h --help --size --ranks --network --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
 _shtab_wltui_op_option_strings=(-h --help --from --gpu --precision --json --m --n --k --batch --seq --heads --kv-heads --head-dim --tokens --hidden --ffn --top-k --experts --tp --ep)
-_shtab_wltui_models_option_strings=(-h --help --from --json --save --force)
+_shtab_wltui_models_option_strings=(-h --help --from --model-map --json --save --force)
 _shtab_wltui_keys_option_strings=(-h --help)
-_shtab_wltui_option_strings=(-h --help --model --run --step --ranks --comm-names --step-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --microbatch-size --global-batch --seq --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_option_strings=(-h --help --model --from-args --run --step --ranks --comm-names --step-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --rescale --without-lines --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --time-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --slow-host --host-scale --kind-scale --stage-scale --cp --cp-comm-type --cp-inner --microbatch-size --global-batch --seq --seq-imbalance --sequence-parallel --overlap-tp --flash --recompute --recompute-layers --recompute-rows --offload --offload-layers --zero --prefetch --reshard-after-forward --shard-size --bucket-size --etp --expert-imbalance --expert-capacity --expert-placement --pad-to-capacity --dispatch --node-limit --dispatch-precision --grad-dtype --precision --engine-preset --compile --pp-scatter --stage-layers --account-for-embedding --account-for-loss --pipeline-layout --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
 
 _shtab_wltui_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___model_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___model_map_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_report___cluster_COMPGEN=_wltui_cluster_or_file
@@ -57,6 +58,7 @@ _shtab_wltui_calibrate___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___remote_memory_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___model_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___model_map_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export__o_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___output_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___against_COMPGEN=_shtab_compgen_files
@@ -70,6 +72,7 @@ _shtab_wltui_export___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___remote_memory_COMPGEN=_shtab_compgen_files
 _shtab_wltui_sweep_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_sweep___model_COMPGEN=_shtab_compgen_files
+_shtab_wltui_sweep___prices_COMPGEN=_shtab_compgen_files
 _shtab_wltui_sweep__o_COMPGEN=_shtab_compgen_files
 _shtab_wltui_sweep___output_COMPGEN=_shtab_compgen_files
 _shtab_wltui_sweep___merge_COMPGEN=_shtab_compgen_files
@@ -91,6 +94,7 @@ _shtab_wltui_op___from_COMPGEN=_shtab_compgen_files
 _shtab_wltui_op___gpu_COMPGEN=_shtab_compgen_files
 _shtab_wltui_models_pos_0_COMPGEN=_wltui_model_or_file
 _shtab_wltui_models___from_COMPGEN=_shtab_compgen_files
+_shtab_wltui_models___model_map_COMPGEN=_shtab_compgen_files
 _shtab_wltui_models___save_COMPGEN=_shtab_compgen_files
 _shtab_wltui___model_COMPGEN=_shtab_compgen_files
 _shtab_wltui___against_COMPGEN=_shtab_compgen_files
@@ -110,7 +114,7 @@ _shtab_wltui_report___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_report___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_report___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_report___nic_type_choices=(cx7 cx6 bf3)
-_shtab_wltui_report___cp_comm_type_choices=(p2p all-gather a2a)
+_shtab_wltui_report___cp_comm_type_choices=(p2p all-gather a2a a2a+p2p)
 _shtab_wltui_report___sequence_parallel_choices=(on off)
 _shtab_wltui_report___flash_choices=(on off)
 _shtab_wltui_report___recompute_choices=(none selective full)
@@ -118,6 +122,7 @@ _shtab_wltui_report___zero_choices=(0 1 2 3)
 _shtab_wltui_report___prefetch_choices=(0 1 2)
 _shtab_wltui_report___reshard_after_forward_choices=(on off)
 _shtab_wltui_report___expert_placement_choices=(given balanced)
+_shtab_wltui_report___dispatch_choices=(plain hierarchical)
 _shtab_wltui_report___dispatch_precision_choices=(bf16 fp8)
 _shtab_wltui_report___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_report___precision_choices=(bf16 fp8 mxfp8 nvfp4)
@@ -133,7 +138,7 @@ _shtab_wltui_compare___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_compare___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_compare___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_compare___nic_type_choices=(cx7 cx6 bf3)
-_shtab_wltui_compare___cp_comm_type_choices=(p2p all-gather a2a)
+_shtab_wltui_compare___cp_comm_type_choices=(p2p all-gather a2a a2a+p2p)
 _shtab_wltui_compare___sequence_parallel_choices=(on off)
 _shtab_wltui_compare___flash_choices=(on off)
 _shtab_wltui_compare___recompute_choices=(none selective full)
@@ -141,6 +146,7 @@ _shtab_wltui_compare___zero_choices=(0 1 2 3)
 _shtab_wltui_compare___prefetch_choices=(0 1 2)
 _shtab_wltui_compare___reshard_after_forward_choices=(on off)
 _shtab_wltui_compare___expert_placement_choices=(given balanced)
+_shtab_wltui_compare___dispatch_choices=(plain hierarchical)
 _shtab_wltui_compare___dispatch_precision_choices=(bf16 fp8)
 _shtab_wltui_compare___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_compare___precision_choices=(bf16 fp8 mxfp8 nvfp4)
@@ -156,7 +162,7 @@ _shtab_wltui_calibrate___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_calibrate___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_calibrate___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_calibrate___nic_type_choices=(cx7 cx6 bf3)
-_shtab_wltui_calibrate___cp_comm_type_choices=(p2p all-gather a2a)
+_shtab_wltui_calibrate___cp_comm_type_choices=(p2p all-gather a2a a2a+p2p)
 _shtab_wltui_calibrate___sequence_parallel_choices=(on off)
 _shtab_wltui_calibrate___flash_choices=(on off)
 _shtab_wltui_calibrate___recompute_choices=(none selective full)
@@ -164,6 +170,7 @@ _shtab_wltui_calibrate___zero_choices=(0 1 2 3)
 _shtab_wltui_calibrate___prefetch_choices=(0 1 2)
 _shtab_wltui_calibrate___reshard_after_forward_choices=(on off)
 _shtab_wltui_calibrate___expert_placement_choices=(given balanced)
+_shtab_wltui_calibrate___dispatch_choices=(plain hierarchical)
 _shtab_wltui_calibrate___dispatch_precision_choices=(bf16 fp8)
 _shtab_wltui_calibrate___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_calibrate___precision_choices=(bf16 fp8 mxfp8 nvfp4)
@@ -180,7 +187,7 @@ _shtab_wltui_export___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_export___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_export___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_export___nic_type_choices=(cx7 cx6 bf3)
-_shtab_wltui_export___cp_comm_type_choices=(p2p all-gather a2a)
+_shtab_wltui_export___cp_comm_type_choices=(p2p all-gather a2a a2a+p2p)
 _shtab_wltui_export___sequence_parallel_choices=(on off)
 _shtab_wltui_export___flash_choices=(on off)
 _shtab_wltui_export___recompute_choices=(none selective full)
@@ -188,6 +195,7 @@ _shtab_wltui_export___zero_choices=(0 1 2 3)
 _shtab_wltui_export___prefetch_choices=(0 1 2)
 _shtab_wltui_export___reshard_after_forward_choices=(on off)
 _shtab_wltui_export___expert_placement_choices=(given balanced)
+_shtab_wltui_export___dispatch_choices=(plain hierarchical)
 _shtab_wltui_export___dispatch_precision_choices=(bf16 fp8)
 _shtab_wltui_export___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_export___precision_choices=(bf16 fp8 mxfp8 nvfp4)
@@ -204,7 +212,7 @@ _shtab_wltui_sweep___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_sweep___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_sweep___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_sweep___nic_type_choices=(cx7 cx6 bf3)
-_shtab_wltui_sweep___cp_comm_type_choices=(p2p all-gather a2a)
+_shtab_wltui_sweep___cp_comm_type_choices=(p2p all-gather a2a a2a+p2p)
 _shtab_wltui_sweep___sequence_parallel_choices=(on off)
 _shtab_wltui_sweep___flash_choices=(on off)
 _shtab_wltui_sweep___recompute_choices=(none selective full)
@@ -212,6 +220,7 @@ _shtab_wltui_sweep___zero_choices=(0 1 2 3)
 _shtab_wltui_sweep___prefetch_choices=(0 1 2)
 _shtab_wltui_sweep___reshard_after_forward_choices=(on off)
 _shtab_wltui_sweep___expert_placement_choices=(given balanced)
+_shtab_wltui_sweep___dispatch_choices=(plain hierarchical)
 _shtab_wltui_sweep___dispatch_precision_choices=(bf16 fp8)
 _shtab_wltui_sweep___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_sweep___precision_choices=(bf16 fp8 mxfp8 nvfp4)
@@ -233,7 +242,7 @@ _shtab_wltui___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui___nic_type_choices=(cx7 cx6 bf3)
-_shtab_wltui___cp_comm_type_choices=(p2p all-gather a2a)
+_shtab_wltui___cp_comm_type_choices=(p2p all-gather a2a a2a+p2p)
 _shtab_wltui___sequence_parallel_choices=(on off)
 _shtab_wltui___flash_choices=(on off)
 _shtab_wltui___recompute_choices=(none selective full)
@@ -241,6 +250,7 @@ _shtab_wltui___zero_choices=(0 1 2 3)
 _shtab_wltui___prefetch_choices=(0 1 2)
 _shtab_wltui___reshard_after_forward_choices=(on off)
 _shtab_wltui___expert_placement_choices=(given balanced)
+_shtab_wltui___dispatch_choices=(plain hierarchical)
 _shtab_wltui___dispatch_precision_choices=(bf16 fp8)
 _shtab_wltui___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui___precision_choices=(bf16 fp8 mxfp8 nvfp4)
@@ -262,6 +272,7 @@ _shtab_wltui_report___overlap_param_gather_nargs=0
 _shtab_wltui_report___no_fold_nargs=0
 _shtab_wltui_report___replay_nargs=0
 _shtab_wltui_report___overlap_tp_nargs=0
+_shtab_wltui_report___pad_to_capacity_nargs=0
 _shtab_wltui_report___account_for_embedding_nargs=0
 _shtab_wltui_report___account_for_loss_nargs=0
 _shtab_wltui_check_pos_0_nargs=+
@@ -279,6 +290,7 @@ _shtab_wltui_compare___overlap_param_gather_nargs=0
 _shtab_wltui_compare___no_fold_nargs=0
 _shtab_wltui_compare___replay_nargs=0
 _shtab_wltui_compare___overlap_tp_nargs=0
+_shtab_wltui_compare___pad_to_capacity_nargs=0
 _shtab_wltui_compare___account_for_embedding_nargs=0
 _shtab_wltui_compare___account_for_loss_nargs=0
 _shtab_wltui_calibrate__h_nargs=0
@@ -292,6 +304,7 @@ _shtab_wltui_calibrate___overlap_param_gather_nargs=0
 _shtab_wltui_calibrate___no_fold_nargs=0
 _shtab_wltui_calibrate___replay_nargs=0
 _shtab_wltui_calibrate___overlap_tp_nargs=0
+_shtab_wltui_calibrate___pad_to_capacity_nargs=0
 _shtab_wltui_calibrate___account_for_embedding_nargs=0
 _shtab_wltui_calibrate___account_for_loss_nargs=0
 _shtab_wltui_export__h_nargs=0
@@ -305,6 +318,7 @@ _shtab_wltui_export___overlap_param_gather_nargs=0
 _shtab_wltui_export___no_fold_nargs=0
 _shtab_wltui_export___replay_nargs=0
 _shtab_wltui_export___overlap_tp_nargs=0
+_shtab_wltui_export___pad_to_capacity_nargs=0
 _shtab_wltui_export___account_for_embedding_nargs=0
 _shtab_wltui_export___account_for_loss_nargs=0
 _shtab_wltui_sweep__h_nargs=0
@@ -324,6 +338,7 @@ _shtab_wltui_sweep___overlap_param_gather_nargs=0
 _shtab_wltui_sweep___no_fold_nargs=0
 _shtab_wltui_sweep___replay_nargs=0
 _shtab_wltui_sweep___overlap_tp_nargs=0
+_shtab_wltui_sweep___pad_to_capacity_nargs=0
 _shtab_wltui_sweep___account_for_embedding_nargs=0
 _shtab_wltui_sweep___account_for_loss_nargs=0
 _shtab_wltui_schedule_pos_0_nargs='*'
@@ -360,6 +375,7 @@ _shtab_wltui___overlap_param_gather_nargs=0
 _shtab_wltui___no_fold_nargs=0
 _shtab_wltui___replay_nargs=0
 _shtab_wltui___overlap_tp_nargs=0
+_shtab_wltui___pad_to_capacity_nargs=0
 _shtab_wltui___account_for_embedding_nargs=0
 _shtab_wltui___account_for_loss_nargs=0
 
@@ -369,7 +385,7 @@ _shtab_wltui___account_for_loss_nargs=0
 _shtab_wltui_pos_0_choices=("${_shtab_wltui_subparsers[@]}")
 unset _shtab_wltui_pos_1_choices
 _wltui_schedule_or_file() {
-  compgen -W 'layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -W 'layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
   compgen -f -- "$1"
 }
 
@@ -383,12 +399,12 @@ _wltui_network() {
 }
 
 _wltui_schedules_or_file() {
-  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
   compgen -f -- "$1"
 }
 
 _wltui_model_or_file() {
-  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
   compgen -f -- "$1"
 }
 

@@ -16,7 +16,10 @@ from simcore.workload.model import PHASES, DegreeParameters, GroupKind
 
 # No option for users: in ASTRA-sim 1.0's HYBRID_MODEL_DATA the data groups are on the first dimension.
 DATA_FASTEST = "dp-tp"
-GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate")
+GROUP_KINDS: tuple[GroupKind, ...] = (
+    "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "cp_a2a", "cp_p2p",
+    "ep_intra", "ep_inter",
+)  # fmt: skip
 _EXPERT_KINDS = {"ep", "dp_ep"}
 # Kinds whose members are as far apart as the size of a group of another kind.
 BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
@@ -54,6 +57,14 @@ class Layout(Struct, frozen=True):
     whole_experts: bool = False
     """Whether every rank of a tp group holds experts of its own, none split by tp: expert groups are then
     neighbours on tp and dp. Else they are neighbours on dp, of ranks of one tp, where EP divides DP.
+    """
+    cp_inner: int = 0
+    """Neighbours of a cp group that scatter heads among them, a cp_a2a group; those of a cp_p2p group hold
+    the same heads. 0 where there are no such groups.
+    """
+    ep_node: int = 0
+    """Neighbours of an expert group in one node, an ep_intra group; those of an ep_inter group have the same
+    place in their nodes. 0 where there are no such groups.
     """
 
     @property
@@ -103,6 +114,8 @@ class Layout(Struct, frozen=True):
             return self.cp
         if kind == "offload":
             return 1
+        if kind in ("cp_a2a", "cp_p2p", "ep_intra", "ep_inter"):
+            return self.steps(kind)[1]
         if kind == "dp_shard":
             return self.shard or self.dp
         if kind == "dp_replicate":
@@ -155,18 +168,27 @@ class Layout(Struct, frozen=True):
     def steps(self, kind: GroupKind) -> tuple[int, int]:
         """Returns (step, count) of the indices of a group in its stage.
 
-        A tp, cp, ep or dp_shard group is `count` indices that are `step` apart; a dp, dp_ep or dp_replicate
-        group those with equal remainders by `step * count`.
+        A dp, dp_ep or dp_replicate group is those with equal remainders by `step * count`; any other one is
+        `count` indices that are `step` apart.
         """
         if kind in ("tp", "dp"):
             return 1, self.tp
         if kind == "cp":
             return self.tp, self.cp
+        if kind == "cp_a2a":
+            return self.tp, self.cp_inner or 1
+        if kind == "cp_p2p":
+            return self.tp * (self.cp_inner or 1), self.cp // (self.cp_inner or self.cp)
         if kind == "offload":
             return 1, 1
         if kind in ("dp_shard", "dp_replicate"):
             return self.tp, self.shard or self.dp
-        return 1 if self.ep_across_tp else self.tp, self.ep
+        step = 1 if self.ep_across_tp else self.tp
+        if kind == "ep_intra":
+            return step, self.ep_node or 1
+        if kind == "ep_inter":
+            return step * (self.ep_node or 1), self.ep // (self.ep_node or self.ep)
+        return step, self.ep
 
     def expert_group_index(self, rank: int) -> int:
         """Returns the index of a rank in its expert group."""
@@ -268,7 +290,8 @@ def resolve_layout(
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     layout = Layout(
-        tp, ep, dp, pp, degrees.rank_order, header.cp, header.shard, header.whole_experts
+        tp, ep, dp, pp, degrees.rank_order, header.cp, header.shard, header.whole_experts, header.cp_inner,
+        header.ep_node,
     )  # fmt: skip
     return layout, diagnostics
 

@@ -135,7 +135,7 @@ class Parameters(Struct, frozen=True):
     jitter: float = 0.0
     """The standard deviation of every duration, as a share of it."""
     seed: int = 0
-    """The seed of the jitter and of random loads of experts."""
+    """The seed of the jitter, of random loads of experts and of random documents."""
     no_fold: bool = False
     """Whether every rank is simulated, not one of each class."""
     replay: bool = False
@@ -153,13 +153,17 @@ class Parameters(Struct, frozen=True):
     cp: int | None = None
     """Ranks that share a sequence of a model."""
     cp_comm_type: str | None = None
-    """How those ranks exchange keys and values."""
+    """What those ranks exchange."""
+    cp_inner: int | None = None
+    """Those of them that scatter heads, of `a2a+p2p`."""
     microbatch_size: int | None = None
     """Sequences of a micro-batch."""
     global_batch: int | None = None
     """Sequences of a step."""
     seq: int | None = None
     """Tokens of a sequence."""
+    seq_imbalance: str | None = None
+    """How documents are packed into sequences."""
     sequence_parallel: str | None = None
     """`on` divides activations between linears among tp ranks."""
     overlap_tp: bool = False
@@ -194,6 +198,12 @@ class Parameters(Struct, frozen=True):
     """The most tokens of an expert, as a factor on the mean load."""
     expert_placement: str | None = None
     """On which ranks the experts are."""
+    pad_to_capacity: bool = False
+    """Whether every expert runs as many tokens as its capacity."""
+    dispatch: str | None = None
+    """By which hops tokens go to experts."""
+    node_limit: int | None = None
+    """The most nodes that a token goes to."""
     dispatch_precision: str | None = None
     """The type in which tokens are sent to experts."""
     grad_dtype: str | None = None
@@ -598,7 +608,12 @@ FLAGS: tuple[Flag, ...] = (
         "every duration times 1 + SIGMA x a random number (normal, mean 0)",
     ),
     Flag(
-        "seed", "faults", "count", "", "N", "seed of the jitter, and of the loads of experts that are drawn"
+        "seed",
+        "faults",
+        "count",
+        "",
+        "N",
+        "seed of the jitter, and of loads of experts and documents that are drawn",
     ),
     Flag(
         "no_fold",
@@ -681,8 +696,19 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "TYPE",
         "what ranks of a sequence exchange: keys and values in a ring beside attention or gathered before "
-        "it, or heads, all to all (default p2p)",
-        ("p2p", "all-gather", "a2a"),
+        "it, or heads, all to all; a2a+p2p: heads in inner groups, keys and values in rings between them "
+        "(default p2p)",
+        ("p2p", "all-gather", "a2a", "a2a+p2p"),
+        of=_MODEL,
+    ),
+    Flag(
+        "cp_inner",
+        "model",
+        "count",
+        "ranks",
+        "N",
+        "ranks of an inner group of --cp-comm-type a2a+p2p, the first of Megatron's sizes of hierarchical "
+        "context parallelism (default: as many as fit in a server)",
         of=_MODEL,
     ),
     Flag(
@@ -704,6 +730,16 @@ FLAGS: tuple[Flag, ...] = (
         of=_MODEL,
     ),
     Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
+    Flag(
+        "seq_imbalance",
+        "model",
+        "text",
+        "",
+        "lognormal:SIGMA|FILE",
+        "documents packed into sequences, which attention does not cross: lengths drawn at random (--seed), "
+        "or a file with those of each micro-batch of each dp rank (default: a sequence is a document)",
+        of=_MODEL,
+    ),
     Flag(
         "sequence_parallel",
         "model",
@@ -750,8 +786,9 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "KIND,...",
-        "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
-        "parts and experts), moe_act (of experts alone), norm",
+        "rows that backward runs forward again: attention (its core), mla_up_proj (queries, keys and values "
+        "of latent attention), mlp_act (activations of feed-forward parts and experts), moe_act (of experts "
+        "alone), norm",
         of=_MODEL,
     ),
     Flag(
@@ -860,6 +897,37 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "where experts lie: in their order, or so that ranks get even loads (default given)",
         ("given", "balanced"),
+        of=_MODEL,
+    ),
+    Flag(
+        "pad_to_capacity",
+        "model",
+        "switch",
+        "",
+        "",
+        "every expert runs as many tokens as --expert-capacity, filled up with padding, as Megatron "
+        "pads them",
+        of=_MODEL,
+    ),
+    Flag(
+        "dispatch",
+        "model",
+        "word",
+        "",
+        "WORD",
+        "how tokens go to experts: to each of them, or (hierarchical) over the network once to each node and "
+        "on to each expert inside it (default plain)",
+        ("plain", "hierarchical"),
+        of=_MODEL,
+    ),
+    Flag(
+        "node_limit",
+        "model",
+        "count",
+        "nodes",
+        "N",
+        "a token goes to experts on at most N nodes, as Megatron's group top-k of as many groups "
+        "as nodes (default: any)",
         of=_MODEL,
     ),
     Flag(

@@ -26,6 +26,7 @@ from simcore.parameters import Input, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
 from simcore.program.schedule_choice import ScheduleParameters, with_stages_of_schedule
+from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
 from simcore.workload.model import DegreeParameters, ModelParameters
@@ -138,6 +139,14 @@ class Setup(RunInput, frozen=True, dict=True):
     def schedule(self) -> ScheduleParameters:
         """The parameters of the schedule, which the program chooses by its rows."""
         return self.parameters.part(ScheduleParameters)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the order of the schedule depends on what its actions take."""
+        rules = SCHEDULES.get(self.schedule.schedule or "")
+        if rules is None or not rules.search_limit:
+            return False
+        return not self.rules.queued and not self.workload.is_table
 
     @cached_property
     def network(self) -> NetworkParameters:

@@ -32,6 +32,7 @@ from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
+    from simcore.program.order import Order
     from simcore.trace.spans import Trace
 
 
@@ -137,9 +138,21 @@ def simulate_setup(setup: Setup, cancelled: Callable[[], bool] = lambda: False) 
 
 
 def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
+    """Returns the run of a setup, in the order with the shorter step where its schedule is searched."""
+    orders: tuple[Order | None, ...] = (None,)
+    if setup.is_searched:
+        # Imported here: few runs search their order.
+        from simcore.engine.searched_orders import find_orders
+
+        orders = find_orders(setup)
+    runs = (_run(setup, order, cancelled) for order in orders)
+    return min(runs, key=lambda simulation: simulation.step_time_ns)
+
+
+def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Simulation:
     workload, layout, cluster, overrides = setup.workload, setup.layout, setup.cluster, setup.overrides
     unused = check_flags(setup.rules.network, setup.network, setup.schedule.explicit_names)
-    program, program_found = _build_program(setup)
+    program, program_found = _build_program(setup, order)
     network = setup.open_network()
     network_found = [
         diagnostic if diagnostic.file else replace(diagnostic, file=workload.path)
@@ -152,7 +165,7 @@ def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
 
         changes = time_changes(overrides.time_scales, program, workload.name)
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
-    _check_size(setup, program, folding)
+    check_size(setup, program, folding)
     try:
         run = RunPricing(cluster, network, program, folding, overrides, changes=changes)
         times = run.times(cancelled)
@@ -175,15 +188,15 @@ def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
     return Simulation(setup, network, timeline, diagnostics, links, heat)
 
 
-def _build_program(setup: Setup) -> tuple[Program, list[Diagnostic]]:
+def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Diagnostic]]:
     """Returns the program of a run, by the rules of its dialect, and what was assumed for it."""
     workload, layout, scales = setup.workload, setup.layout, setup.overrides.layer_scales
     if setup.rules.queued:
         return build_policy_program(workload, layout, setup.schedule, setup.cluster.newest_first, scales)
-    return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes)
+    return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
 
 
-def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
+def check_size(setup: Setup, program: Program, folding: Folding) -> None:
     """Raises `UsageError` for more ops than are simulated, or than there is memory for."""
     classes, no_fold = len(folding.classes), setup.parameters.no_fold
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
@@ -192,7 +205,7 @@ def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
             f"{classes} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if no_fold else "")
         )
-    has_equal_ranks = no_fold and not setup.overrides.jitter
+    has_equal_ranks = no_fold and not setup.overrides.jitter and not program.packings
     needed = run_bytes(
         program.stage_ops, ops, classes, queued=program.queued, has_equal_ranks=has_equal_ranks
     )

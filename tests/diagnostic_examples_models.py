@@ -10,10 +10,13 @@ import pytest
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.model.gpu import find_gpu
 from simcore.model.huggingface import read_config
+from simcore.model.known_models import MODELS
+from simcore.model.launch import read_launch
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS, read_model
+from simcore.model.opening import read_model
 from simcore.model.operations.alone import price_file
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
 from simcore.workload import open_workload
@@ -28,6 +31,12 @@ _CONFIG = (
 
 def config(_: Path) -> list[Diagnostic]:
     return list(read_config("config.json", _CONFIG)[1])
+
+
+def nested_config(_: Path) -> list[Diagnostic]:
+    tower = b'{"model_type": "clip_vision_model", "hidden_size": 1024}'
+    nested = b'{"text_config": {"model_type": "llama"}, "vision_config": ' + tower + b"}"
+    return list(read_config("config.json", nested)[1])
 
 
 def bad_model(_: Path) -> list[Diagnostic]:
@@ -69,6 +78,32 @@ def expert_loads(folder: Path) -> list[Diagnostic]:
     return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]
 
 
+def sequence_lengths(folder: Path) -> list[Diagnostic]:
+    (folder / "lengths.csv").write_text("dp,microbatch,length\n0,0,6000,3000\n")
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    with pytest.raises(InputError) as caught:
+        simulate(opened, Parameters(seq_imbalance=str(folder / "lengths.csv")))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "lengths.csv", one.line, one.column)]
+
+
+def launch(*arguments: str) -> Example:
+    def example(folder: Path) -> list[Diagnostic]:
+        (folder / "run.sh").write_text("torchrun pretrain_gpt.py --bf16 " + " ".join(arguments) + "\n")
+        try:
+            diagnostics = read_launch(str(folder / "run.sh")).diagnostics
+        except InputError as error:
+            diagnostics = error.diagnostics
+        return [replace(one, file="run.sh") for one in diagnostics]
+
+    return example
+
+
+def launch_model(_: Path) -> list[Diagnostic]:
+    arguments = b"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --vocab-size 99"
+    return list(read_model("run.sh", arguments)[1])
+
+
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
@@ -89,12 +124,21 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "is-a-model": workload_wanted,
     "model-file": bad_model,
     "model-field-unpriced": config,
+    "model-part-left-out": nested_config,
     "model-field-unknown": config,
     "gpu-file": gpu_file,
     "operations-file": operations_file,
     "expert-loads": expert_loads,
+    "sequence-lengths": sequence_lengths,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),
+    "launch-argument": launch("--num-layers two"),
+    "launch-argument-unpriced": launch("--micro-batch-size 1 --use-nccl-ub"),
+    "launch-argument-assumed": launch(
+        "--num-layers 2 --hidden-size 64 --num-attention-heads 4", "--seq-length 8 --tokenizer-type Llama2"
+    ),
+    "launch-argument-unused": launch("--micro-batch-size 1 --lr 0.1"),
+    "launch-layout": launch_model,
     "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),
     "aicb-mode": aicb("plain", "--num_layers 2 --aiob_enable"),
     "aicb-times": aicb("aiob", "--num_layers 2 --aiob_enable"),

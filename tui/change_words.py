@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.kernel_names import display_name
 from simcore.trace.figures import judge_times
-from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, format_dimension_change
+from simcore.trace.findings import FOR_OVERLAP, format_dimension_change
 from simcore.units import change_percent, duration
 from tui.frame import cells
 
@@ -87,9 +87,8 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
         # All of it or nothing: two neighbouring rows must not say one thing in two ways.
         short = _FULL_GAIN.sub(r"full gain: \1+ mb, here \2", change)
         change = short if len(short) <= room else _FULL_GAIN.sub(r"full gain: \1+ mb", change)
-    if len(change) > room:
-        # The need of the first row stands over the rows.
-        change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)
+    # Its memory has a column of its own.
+    change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)
     for flag, word in _SHORT.items():
         # Changes differ at their ends.
         change = change.replace(flag, word) if len(change) > room else change
@@ -111,39 +110,25 @@ def flags_in(sides: Sequence[str], room: int) -> list[str]:
     return next((form for form in forms if max(map(len, form)) <= room), forms[-1])
 
 
-# The current schedule in the reason why a change needs as much memory; and this in few words.
-_BY_NOW = re.compile(r"with (.+?), too, ")
-BOTH_HOLD = "both hold all micro-batches"
+# Cells of what a rank of the fullest stage needs with a change, with a blank in front; the least cells of a
+# row that has it: below, names of changes would be cut.
+_MEMORY, _LEAST_WITH_MEMORY = 8, 68
 
 
-def describe_memory(who: str, knob: WhatIf, now: int | None, room: int) -> str:
-    """Returns `the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs
-    with a change, and what it needs now, bytes. who: the name of the change. "" where that is unknown.
+def memory_cells(knobs: Sequence[WhatIf], width: int) -> int:
+    """Returns the cells of the column of memory in rows of `width` cells: none where it is known of no
+    change.
     """
-    if knob.memory_bytes is None or now is None:
-        return ""
-    needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
-    now_text = "as now" if needed == before else f"now {before}"
-    clauses = (clause for clause in knob.meaning.split("; ") if clause.startswith(NO_MORE_MEMORY))
-    why = next(clauses, "").removeprefix(NO_MORE_MEMORY)
-    schedule_match = _BY_NOW.match(why)
-    now_by = schedule_match[1] if schedule_match else "now"
-    # It may hold only for this change: its name stays.
-    brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
-    forms: tuple[str, ...]
-    forms = (f"{who} needs about {needed} GB, {now_text}", f"{who} needs ~{needed} GB, {now_text}",
-             f"{brief} needs ~{needed} GB, {now_text}", f"{brief}: memory ~{needed} GB, {now_text}",
-             f"{brief}: ~{needed} GB, {now_text}", f"{least}: ~{needed} GB, {now_text}")  # fmt: skip
-    if why:
-        # Interleaved stages are expected to need more: `as now` needs its reason. Shorter forms such as `as
-        # now, all 16 held` read as a disadvantage; `16 mb` next to GB would read as bytes.
-        forms = (
-            *(f"{form}: {why}" for form in forms),
-            # `both` alone is ambiguous: the form names the schedules.
-            *(f"{form} ({BOTH_HOLD})".replace("as now", f"as {now_by}") for form in forms),
-            *forms,
-        )
-    return next((words for words in forms if len(words) <= room), "")
+    has_room = width >= _LEAST_WITH_MEMORY
+    return _MEMORY if has_room and any(knob.memory_bytes is not None for knob in knobs) else 0
+
+
+def memory_text(knob: WhatIf, size: int) -> str:
+    """Returns what a rank of the fullest stage needs with a change, about, in `size` cells."""
+    if knob.memory_bytes is None or not size:
+        return " " * size
+    gigabytes = knob.memory_bytes / 1e9
+    return f"{gigabytes:.{int(gigabytes < 1000)}f} GB".rjust(size)
 
 
 # Replaces both figures of a change whose effect cannot be known (`WhatIf.unknown`).

@@ -67,7 +67,7 @@ def _is_no_file(word: str) -> bool:
 
 def _is_model(word: str) -> bool:
     """Returns whether a word is the name of a model."""
-    from simcore.model.opening import named_model
+    from simcore.model.known_models import named_model
 
     return named_model(word) is not None
 

@@ -359,16 +359,22 @@ def share_bar(part: float, whole: float, width: int, glyphs: Glyphs) -> str:
     return glyphs.bar[-1] * full_cells + glyphs.bar[rest].strip()
 
 
-def rule(title: str, width: int, glyphs: Glyphs) -> Line:
-    """Returns a horizontal line with a title near its left end."""
+def rule(title: str, width: int, glyphs: Glyphs, aside: str = "") -> Line:
+    """Returns a horizontal line with a title near its left end and, where there is room, `aside` near its
+    right end.
+    """
+    name = f" {title_cut(title, width - 4)} " if title else ""
+    aside = f" {aside} " if aside and len(name) + len(aside) + 5 <= width else ""
+    middle = glyphs.horizontal * max(width - 2 - len(name) - len(aside) - 2 * bool(aside), 0)
+    end = glyphs.horizontal * 2 if aside else ""
     return fitted(
-        [
-            (glyphs.horizontal * 2, "dim"),
-            (f" {title_cut(title, width - 4)} " if title else "", ""),
-            (glyphs.horizontal * width, "dim"),
-        ],
-        width,
+        [(glyphs.horizontal * 2, "dim"), (name, ""), (middle, "dim"), (aside, "dim"), (end, "dim")], width
     )
+
+
+def count_title(noun: str, visible_count: int, count: int) -> str:
+    """Returns `Notes, 2 of 8`, or `Notes` where all are there."""
+    return noun if visible_count >= count else f"{noun}, {visible_count} of {count}"
 
 
 def scrolled(top: int, count: int, rows: int, cursor: int, also_visible: int | None = None) -> int:

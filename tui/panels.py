@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
-from tui.change_words import LESS_TIME, describe_memory
+from tui.change_words import LESS_TIME
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened, title_cut
 from tui.session import Run
 
@@ -102,22 +102,6 @@ class PanelCursor:
         """Returns the change that gains most."""
         return self.knobs[0] if self.knobs else None
 
-    def describe_memory(self, room: int) -> str:
-        """Returns the memory that the change under the cursor, or else the first, needs, in `room` cells; ""
-        where that is unknown, and for a change that fixes the file, which is necessary whatever it needs.
-        """
-        selected = self.selected_change()
-        if selected is None and self.fixes:
-            return ""
-        knob = selected or self.best()
-        if knob is None or knob.memory_bytes is None:
-            return ""
-        # Imported here: traces have no memory.
-        from simcore.analysis.file_memory import peak_bytes
-
-        who = "the first" if selected is None else "this one"
-        return describe_memory(who, knob, peak_bytes(self.results.model), room)
-
     @property
     def fixes(self) -> int:
         """How many of the changes fix the file: two where the file does not say which is right. The first one
@@ -125,16 +109,15 @@ class PanelCursor:
         """
         return sum(knob.fixes for knob in self.knobs or ())
 
-    def advice_title(self, width: int) -> str:
-        """Returns the title of the changes, in a rule or a frame of `width` cells. Rows that fix the file
-        have another title: `What would help most` over a row that makes the step longer would be wrong.
+    @property
+    def advice_title(self) -> str:
+        """The title of the changes. Rows that fix the file have another one: `What would help most` over a
+        row that makes the step longer would be wrong.
         """
-        of_what = f"{self.base_words}, % of step"
         if not self.fixes:
-            return f"{HELPS_MOST}{of_what}"
-        hows = _FIX if self.fixes > 1 else _FIX[-1:]
-        forms = [f"Fix the file{how} then what helps most{of_what}" for how in hows]
-        return next((form for form in forms if len(form) + _AROUND_TITLE <= width), forms[-1])
+            return f"{HELPS_MOST}{self.base_words}"
+        # Of two fixes the file does not say which is right.
+        return f"Fix the file{' (ask its author)' if self.fixes > 1 else ''}, then what helps most"
 
     @property
     def base_ns(self) -> int:
@@ -167,10 +150,6 @@ class PanelCursor:
 HELPS_MOST = "What would help most"
 NO_TIME = "nothing takes any time"
 COMING = "still computing"
-# For two ways to fix a file, and last for one: the file does not say which is right.
-_FIX = (" first (ask its author);", " (ask its author),", " first,")
-# Cells of a rule or a frame around its title.
-_AROUND_TITLE = 5
 
 
 def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:

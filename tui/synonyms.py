@@ -39,7 +39,10 @@ _MEANINGS: dict[str, tuple[str, ...]] = {
     "fp8": ("--precision",), "bf16": ("--precision",), "oom": ("--memory-limit", "screen.summary"),
     "sp": ("--sequence-parallel",), "torch.compile": ("--compile",), "fault": ("--slow-rank", "--slow-link"),
 }  # fmt: skip
-_OF_A_GROUP = re.compile(r"(tp|ep|dp|cp|pp|dp_shard|dp_replicate) (bandwidth|latency|algorithm|network)")
+_OF_A_GROUP = re.compile(
+    r"(tp|ep|dp|cp|pp|dp_shard|dp_replicate|cp_a2a|cp_p2p|ep_intra|ep_inter) "
+    r"(bandwidth|latency|algorithm|network)"
+)
 
 
 def meanings(typed: str, dimensions: int, dimensions_by_group: Mapping[str, Sequence[int]]) -> list[str]:

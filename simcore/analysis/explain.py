@@ -80,7 +80,7 @@ def _explain_cell(simulation: Simulation, row: int, phase: Phase, cell: LayerCel
     if cell.stated_ns:
         stated_text = f"the {phase} cell, {group_digits(cell.stated_ns)} ns"
         text = f"  {phase:<4} compute_ns = {group_digits(cell.compute_ns)}: {stated_text}"
-        lines.append(text + compute_factors(simulation, row, phase))
+        lines.append(text + compute_factors(simulation, row, phase) + packed_words(simulation, row, phase))
         maker = simulation.workload.maker
         if maker is not None:
             ops = maker.explain_ops(simulation.setup.model, row, phase)
@@ -115,6 +115,15 @@ def compute_factors(simulation: Simulation, row: int, phase: str) -> str:
     words = f" x compute scale {format_number(scale)}" if scale != 1 else ""
     words += f" x layer scale {format_number(factor)}" if factor != 1 else ""
     return words + _time_scale_words(simulation, row, name_compute_part(simulation.program, row, name, phase))
+
+
+def packed_words(simulation: Simulation, row: int, phase: Phase) -> str:
+    """Returns of which micro-batch a compute cell is, and its time in that of least attention; "" where
+    micro-batches do not differ.
+    """
+    packed = simulation.workload.packed
+    ns = packed.compute_ns.get((phase, row)) if packed is not None else None
+    return f", with the shortest documents {duration(ns[-1])}" if ns else ""
 
 
 def collective_factors(simulation: Simulation, row: int, cell: LayerCell) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve_training
-from simcore.program.order import Shape
+from simcore.program.order import Action, Shape
 from simcore.program.schedule_choice import find_schedule
 from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
@@ -94,7 +94,7 @@ class _Search:
         parameters = replace(self.simulation.setup.model, **fields)
         try:
             peak = self.find_peak_bytes(parameters)
-        except UsageError:
+        except (InputError, UsageError):
             return None
         change_names = {change.split()[0]: change for change, _ in changes}
         return MemorySaving(" + ".join(change_names.values()), fields, peak, peak <= self.limit_bytes)
@@ -119,7 +119,7 @@ def find_peak_bytes(simulation: Simulation, parameters: ModelParameters) -> int 
     assert figures is not None, "asked of a model alone"
     try:
         return _Search(simulation, figures.limit).find_peak_bytes(parameters)
-    except UsageError:
+    except (InputError, UsageError):
         return None
 
 
@@ -130,7 +130,7 @@ def stages_and_microbatches(simulation: Simulation, parameters: ModelParameters)
     assert maker.model is not None
     try:
         training = resolve_training(maker.model, parameters)
-    except UsageError:
+    except (InputError, UsageError):
         return None
     return training.pp, training.microbatches
 
@@ -142,7 +142,7 @@ def find_training_schedule(training: Training, name: str | None) -> str:
 
 def list_chunk_events(training: Training, name: str, is_overlapped: bool) -> list[list[tuple[int, int, int]]]:
     """Returns when each stage holds and frees a chunk, as in `StageProgram`, by the order of its actions
-    alone.
+    alone; of a schedule that is searched, whose order depends on times, the most that it may hold.
 
     is_overlapped: whether forwards overlap backwards. Raises `UsageError` for an impossible schedule.
     """
@@ -151,15 +151,22 @@ def list_chunk_events(training: Training, name: str, is_overlapped: bool) -> lis
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
         raise UsageError(f"--schedule {name}: {misfit}")
-    stages = []
-    for stage in range(training.pp):
-        actions = schedule.actions(shape, stage) if custom is None else custom.order.stages[stage]
-        events: list[tuple[int, int, int]] = []
-        for index, action in enumerate(actions):
-            if action.kind != "I":
-                events.append((index, action.chunk, 1 if action.kind == "F" else -1))
-        stages.append(events)
-    return stages
+    if schedule.search_limit:
+        most = min(training.microbatches, schedule.search_limit * training.pp)
+        return [[(microbatch, 0, 1) for microbatch in range(most)]] * training.pp
+    return [
+        list_held_chunks(schedule.actions(shape, stage) if custom is None else custom.order.stages[stage])
+        for stage in range(training.pp)
+    ]
+
+
+def list_held_chunks(actions: Iterable[Action]) -> list[tuple[int, int, int]]:
+    """Returns when a stage holds and frees a chunk: (index of the action, chunk, +1 or -1)."""
+    return [
+        (index, action.chunk, 1 if action.kind == "F" else -1)
+        for index, action in enumerate(actions)
+        if action.kind != "I"
+    ]
 
 
 def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:

@@ -66,7 +66,11 @@ def make_model_figures(simulation: Simulation) -> ModelFigures | None:
     ]
     memory = tuple(stage_memory(training, stage, chunk_events[stage]) for stage in range(training.pp))
     limit = memory_limit(simulation.parameters.memory_limit, gpu.memory)
-    trust = published_error(training, gpu) if simulation.workload.maker is not None else None
+    # Published steps are of attention over all tokens, or over a window.
+    published = simulation.workload.maker is not None and len(training.model.unmeasured) < 1 + any(
+        kind.window for kind in training.model.kinds
+    )
+    trust = published_error(training, gpu) if published else None
     return ModelFigures(training.model, throughput, memory, limit, trust)
 
 

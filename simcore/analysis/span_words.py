@@ -43,7 +43,7 @@ from simcore.sources.simulated import (
 from simcore.trace.findings import Dependency
 from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSummary, format_clock, microbatch_words, slack_words
 from simcore.trace.lanes import PHASE_WORDS, Lanes, SpanWords
-from simcore.units import byte_size, duration, format_number, plural, short_number
+from simcore.units import byte_size, duration, format_number, group_digits, plural, short_number
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
@@ -95,7 +95,10 @@ def _explain_compute(
     simulation: Simulation, class_id: int, op: int, cost: ComputeCost
 ) -> tuple[str, int, list[_Factor]]:
     rank_class = simulation.timeline.classes[class_id]
-    row = simulation.timeline.stage_program(class_id).ops.row[op]
+    ops = simulation.timeline.stage_program(class_id).ops
+    row, program = ops.row[op], simulation.program
+    packing = program.packing_of(rank_class.replica, ops.microbatch[op])
+    ns = cost.ns_of(rank_class.expert, packing)
     cell = _find_cell(simulation, class_id, op)
     factors = [
         (simulation.parameters.compute_scale, "compute scale"),
@@ -107,13 +110,17 @@ def _explain_compute(
     if maker is None:
         words = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
     else:
-        words = f"{duration(cost.ns_of(rank_class.expert))}"
+        words = f"{duration(ns)}"
         phase = next((cell_phase for cell_phase in CELLS if cell_phase == cell), None)
-        # The ops of a cell are known for the fullest rank of an expert group.
-        is_fullest = phase is not None and cost.ns_of(rank_class.expert) == cost.ns
-        ops = maker.summarize_ops(simulation.setup.model, row, phase) if is_fullest and phase else ""
-        words += f": {ops}" if ops else ""
-    return words, scaled(cost.ns_of(rank_class.expert), product), factors
+        # The ops of a cell are known for the fullest rank of an expert group, and the micro-batch of most
+        # attention.
+        is_fullest = phase is not None and ns == cost.ns
+        cell_ops = maker.summarize_ops(simulation.setup.model, row, phase) if is_fullest and phase else ""
+        words += f": {cell_ops}" if cell_ops else ""
+        packed = simulation.workload.packed
+        if packed is not None and cost.by_packing:
+            words += f", documents of up to {group_digits(packed.longest[packing])} tokens"
+    return words, scaled(ns, product), factors
 
 
 def _explain_collective(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.diagnostics import InputError, UsageError
-from simcore.engine.running import is_fixed
-from simcore.program.ops import IS_COMMUNICATION
+from simcore.diagnostics import InputError, UsageError, never_cancelled
+from simcore.engine.running import RunPricing, is_fixed
+from simcore.engine.time_scales import time_changes
+from simcore.folding import fold
+from simcore.program.ops import IS_COMMUNICATION, ComputeCost, Cost
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 
@@ -82,6 +86,31 @@ class Variants:
 
         masks = [bytes(stage.ops.stream).translate(IS_COMMUNICATION) for stage in simulation.program.stages]
         return Rerun(simulation, self._dependencies()).step_ns(masks, 0.0)
+
+    @cached_property
+    def step_ns_with_even_sequences(self) -> int | None:
+        """The step time if all micro-batches took the mean of attention, ns; None where they do not differ,
+        and where it would take long.
+        """
+        simulation = self._simulation
+        program, setup = simulation.program, simulation.setup
+        if not program.packings or simulation.parameters.jitter or program.stage_ops > MOST_OPS:
+            return None
+        counts = Counter(packing for of_one in program.packings for packing in of_one)
+
+        def even(cost: Cost) -> Cost:
+            if not isinstance(cost, ComputeCost) or not cost.by_packing:
+                return cost
+            ns = sum(cost.by_packing[packing] * count for packing, count in counts.items())
+            return cost._replace(ns=round(ns / sum(counts.values())), by_packing=())
+
+        other = replace(program, costs=tuple(map(even, program.costs)), packings=())
+        folding = fold(
+            setup.layout, setup.cluster, other, setup.overrides, setup.rules.network.needs_all_ranks
+        )
+        changes = time_changes(setup.overrides.time_scales, other, simulation.workload.name)
+        run = RunPricing(setup.cluster, simulation.network, other, folding, setup.overrides, changes=changes)
+        return max(run.times(never_cancelled).finish)
 
     @property
     def _is_short(self) -> bool:

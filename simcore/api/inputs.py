@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from simcore.api.run import Run
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from simcore.api.keywords import RunKeywords
+    from simcore.model.launch import Launch
 
 
 class Input:
     """What `load` opened."""
 
-    def __init__(self, opened: Any, words: tuple[str, ...]) -> None:
-        self._opened, self._words = opened, words
+    def __init__(self, opened: Any, words: tuple[str, ...], launch: Launch | None = None) -> None:
+        self._opened, self._words, self._launch = opened, words, launch
 
     @property
     def path(self) -> str:
@@ -57,7 +58,18 @@ class Input:
         stands for a parameter that is not given. Raises `UsageError` for one that this input does not have,
         and for a value that it cannot have.
         """
-        return Run(open_run(RunInput(self._opened, Parameters(**check_values(parameters)))))
+        return self._run(self._values(parameters))
+
+    def _run(self, values: Mapping[str, Any]) -> Run:
+        """Returns the run under these parameters, whatever the launch arguments say."""
+        return Run(open_run(RunInput(self._opened, Parameters(**values))))
+
+    def _values(self, explicit: Mapping[str, object], free: Collection[str] = ()) -> dict[str, Any]:
+        """Returns the values of parameters, over those of launch arguments. free: those of these that are
+        not taken.
+        """
+        values = check_values(explicit)
+        return values if self._launch is None else self._launch.under(values, free)
 
     def __repr__(self) -> str:
         return f"<Input {self.path}: {self.kind}>"
@@ -68,6 +80,7 @@ def load(
     path: str | os.PathLike[str] | None = None,
     *,
     model: str | os.PathLike[str] | None = None,
+    from_args: str | os.PathLike[str] | None = None,
     run: str | None = None,
     step: str | int | None = None,
     ranks: str | Iterable[int] | None = None,
@@ -77,7 +90,9 @@ def load(
 ) -> Input:
     """Returns what is at a path: any file or directory that `wltui PATH` opens; or a model.
 
-    model: in place of a path, a name of `wltui models` or the path of a config.json or TOML. Of recordings:
+    model: in place of a path, a name of `wltui models` or the path of a config.json or TOML. from_args: a
+    model with its layout, as Megatron-LM's arguments, torchtitan's TOML or DeepSpeed's JSON state it: a file
+    or the arguments; `run` takes the layout, except what it is given itself. Of recordings:
     run: which of a directory's runs, by its stamp; step: its number or "all"; ranks: like "0-7,12" or [0, 3];
     comm_names, step_names: regular expressions of further kernels that communicate and of annotations that
     are steps; cache: whether what was read may be kept for the next time.
@@ -85,10 +100,17 @@ def load(
     Raises `InputError` for what cannot be read, with file, line and what would fit; `UsageError`, which is a
     `TypeError`, too, where an argument is of a type that does not fit.
     """
-    from simcore.sources.inputs import open_input, open_model
+    from simcore.sources.inputs import open_input, open_launch, open_model
 
-    if (path is None) == (model is None):
-        raise UsageError("load: give a path, or model=NAME, one of the two")
+    if (path is not None and (model is not None or from_args is not None)) or path is model is from_args:
+        raise UsageError("load: give a path, or model=NAME, or from_args=FILE, one of them")
+    if from_args is not None:
+        from simcore.model.launch import read_launch
+
+        launch = read_launch(text("from_args", from_args, "launch arguments, or the path of a file of them"))
+        name = None if model is None else text("model", model)
+        words = (launch.path,) if name is None else ("--model", name)
+        return Input(open_launch(launch, name), words, launch)
     if path is None:
         model_name = text("model", model, "a name, like 'llama-3-8b', or a path")
         return Input(open_model(model_name), ("--model", model_name))

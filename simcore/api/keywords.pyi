@@ -57,9 +57,11 @@ class RunKeywords(TypedDict, total=False):
     stage_scale: str | Iterable[str] | Mapping[str | int, float] | None
     cp: int | None
     cp_comm_type: str | int | bool | None
+    cp_inner: int | None
     microbatch_size: int | None
     global_batch: int | None
     seq: int | None
+    seq_imbalance: str | int | PathLike[str] | None
     sequence_parallel: str | int | bool | None
     overlap_tp: bool | None
     flash: str | int | bool | None
@@ -77,6 +79,9 @@ class RunKeywords(TypedDict, total=False):
     expert_imbalance: str | int | PathLike[str] | None
     expert_capacity: float | None
     expert_placement: str | int | bool | None
+    pad_to_capacity: bool | None
+    dispatch: str | int | bool | None
+    node_limit: int | None
     dispatch_precision: str | int | bool | None
     grad_dtype: str | int | bool | None
     precision: str | int | bool | None
@@ -150,9 +155,11 @@ class SweepKeywords(TypedDict, total=False):
     stage_scale: str | Iterable[str] | Mapping[str | int, float] | None
     cp: int | Iterable[int | None] | None
     cp_comm_type: str | int | bool | Iterable[str | int | bool | None] | None
+    cp_inner: int | Iterable[int | None] | None
     microbatch_size: int | Iterable[int | None] | None
     global_batch: int | Iterable[int | None] | None
     seq: int | Iterable[int | None] | None
+    seq_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     sequence_parallel: str | int | bool | Iterable[str | int | bool | None] | None
     overlap_tp: bool | Iterable[bool | None] | None
     flash: str | int | bool | Iterable[str | int | bool | None] | None
@@ -170,6 +177,9 @@ class SweepKeywords(TypedDict, total=False):
     expert_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     expert_capacity: float | Iterable[float | None] | None
     expert_placement: str | int | bool | Iterable[str | int | bool | None] | None
+    pad_to_capacity: bool | Iterable[bool | None] | None
+    dispatch: str | int | bool | Iterable[str | int | bool | None] | None
+    node_limit: int | Iterable[int | None] | None
     dispatch_precision: str | int | bool | Iterable[str | int | bool | None] | None
     grad_dtype: str | int | bool | Iterable[str | int | bool | None] | None
     precision: str | int | bool | Iterable[str | int | bool | None] | None

@@ -20,6 +20,7 @@ from simcore.api.values import (
 )
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
+from simcore.sweeping.answers import answer_sentences
 from simcore.sweeping.evaluating import build_evaluator
 from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.pareto_front import Rule
@@ -71,8 +72,8 @@ class Sweep:
 
     @property
     def sentences(self) -> list[str]:
-        """What the best points have in common, and what other values cost."""
-        return Outcome(Rule(), self._points).sentences()
+        """What fits, what the best points have in common, and what other values cost."""
+        return [*answer_sentences(self._points, self._varied), *Outcome(Rule(), self._points).sentences()]
 
     @errors_in_keywords()
     def best(self) -> Run:
@@ -82,7 +83,7 @@ class Sweep:
             why = next((point.skipped for point in self._points if point.skipped), "none fits into memory")
             raise UsageError(f"sweep: no point of {len(self)} was run and fits; the first: {why}")
         fastest = min(ran, key=lambda point: (point.step_time_ns or 0) / (point.work or 1))
-        return self._input.run(**fastest.parameters)
+        return self._input._run(check_values(fastest.parameters))
 
     def __repr__(self) -> str:
         return f"<Sweep of {self._input.path}: {len(self)} points over {', '.join(self._varied)}>"
@@ -138,7 +139,8 @@ def sweep(
         axes.append(SweptParameter(name, tuple(axis_values)))
     if not axes:
         raise UsageError("sweep: nothing varies; give a parameter several values, like tp=[1, 2, 4, 8]")
-    space = Space(Parameters(**check_values(fixed_values)), tuple(axes), parse_conditions(where_list))
+    free = {axis.field for axis in axes} | ({"world"} if any(axis.field == DP for axis in axes) else set())
+    space = Space(Parameters(**opened._values(fixed_values, free)), tuple(axes), parse_conditions(where_list))
     run = open_sweep(SweepOptions(build_evaluator(opened._opened, opened._words, space), jobs=count))
     try:
         points = list(run.points())

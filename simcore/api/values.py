@@ -35,6 +35,7 @@ class WrongType(UsageError, TypeError):
 _KEYWORDS = {flag.option: flag.field for flag in FLAGS} | {
     "--run": "run", "--step": "step", "--ranks": "ranks", "--comm-names": "comm_names",
     "--step-names": "step_names", "--model": "model", "--format": "format", "--where": "where",
+    "--from-args": "from_args",
     "--output": "path", "--force": "force=True",
 }  # fmt: skip
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")

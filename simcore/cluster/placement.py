@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from simcore.layout import Layout
     from simcore.workload.model import GroupKind
 
-_GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "cp", "pp", "dp_shard", "dp_replicate")
+_GROUP_KINDS: tuple[GroupKind, ...] = (
+    "tp", "ep", "dp", "cp", "pp", "dp_shard", "dp_replicate", "cp_a2a", "cp_p2p", "ep_intra",
+    "ep_inter",
+)  # fmt: skip
 # (dimension, hops) of each dimension in which the two ends differ, inner first.
 TransferShape = tuple[tuple[int, int], ...]
 

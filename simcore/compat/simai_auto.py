@@ -134,7 +134,7 @@ class SimaiAuto(SimaiNetwork):
         if kind == "tp":
             return GroupNodes(max(1, tp // server), min(tp, server), nics)
         # The number of GPUs of a node with one member of the group among them.
-        inner = step * ep if kind == "dp_ep" else step if kind == "ep" else tp
+        inner = {"dp": tp, "dp_ep": step * ep, "ep": step}.get(kind) or self.layout.steps(kind)[0]
         divisor = inner if inner <= server else server
         gpus = server // inner if inner <= server else 1
         if kind == "ep":

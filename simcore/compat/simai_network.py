@@ -237,9 +237,8 @@ class SimaiNetwork(ABC):
                 f"--network {self.name}: SimAI has no bandwidth for a collective over all ranks, "
                 "only for groups tp, ep, dp and dp_ep; analytical has one"
             )
-        sizes = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp}
-        if kind in sizes:
-            return sizes[kind]
+        if kind != "dp_ep":
+            return layout.group_size(kind)
         return layout.group_size("dp_ep") if layout.whole_experts else max(1, layout.dp // layout.ep)
 
     def ns(self, kind: GroupKind, collective: str, size: int) -> int:

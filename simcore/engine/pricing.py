@@ -5,7 +5,7 @@ A duration is rounded once, half to even, after all its factors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
@@ -18,6 +18,7 @@ from simcore.program.ops import (
     ComputeCost,
     OverlapCost,
     SequenceCost,
+    SplitCost,
     TransferCost,
 )
 from simcore.records import Struct, field
@@ -43,18 +44,15 @@ class Prices(Struct):
     def durations(self, program: Program, folding: Folding) -> list[list[int]]:
         """Returns the ns of each op per rank class. Equal classes share one list, unless there is jitter."""
         tables: dict[object, list[int]] = {}
+        packed_ops = _find_packed_ops(program)
         durations = []
         for class_id, rank_class in enumerate(folding.classes):
             ops = program.stages[rank_class.stage].ops
-            signature = tuple(
-                (kind, folding.group_classes[group].shape, folding.group_classes[group].ports)
-                for kind, group in rank_class.groups.items()
-            )
-            links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
-            stage = rank_class.stage if program.pipelined else 0
-            key = (stage, rank_class.slowdown, rank_class.expert, signature, links)
+            key = (rank_class.stage if program.pipelined else 0, folding.price_key(rank_class))
             if self.jitter is not None:
-                durations.append(self._jittered_ns(class_id, program, folding, ops))
+                durations.append(
+                    self._jittered_ns(class_id, program, folding, ops, packed_ops[rank_class.stage])
+                )
                 continue
             if key not in tables:
                 prices = [self._price(cost, folding, rank_class) for cost in program.costs]
@@ -62,13 +60,16 @@ class Prices(Struct):
                 for index, cost in enumerate(program.costs):
                     if isinstance(cost, CollectiveCost) and cost.split_count > 1:
                         table[index] = cost.share_of(table[index])
-                tables[key] = list(map(table.__getitem__, ops.cost))
+                column = tables[key] = list(map(table.__getitem__, ops.cost))
+                for op, ns in _packed_ns(program, rank_class, packed_ops[rank_class.stage]):
+                    column[op] = scaled(ns, prices[ops.cost[op]][1])
             durations.append(tables[key])
         return durations
 
     def of_class(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> int:
         """Returns the ns of a cost for a rank class, without jitter."""
-        return scaled(*self._price(cost, folding, rank_class))
+        ns = scaled(*self._price(cost, folding, rank_class))
+        return cost.share_of(ns) if isinstance(cost, CollectiveCost) and cost.split_count > 1 else ns
 
     def _price(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> tuple[int, float]:
         """Returns (ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not
@@ -85,6 +86,8 @@ class Prices(Struct):
             if isinstance(cost, OverlapCost):
                 ns = max(ns, scaled(*self._price(cost.collective, folding, rank_class)))
             return ns, 1.0
+        if isinstance(cost, SplitCost):
+            return cost.ns_of(lambda part: scaled(*self._price(part, folding, rank_class))), 1.0
         if isinstance(cost, CollectiveCost):
             if cost.ns:
                 return cost.ns, self.comm_scale
@@ -104,7 +107,9 @@ class Prices(Struct):
             self._cache[key] = self.network.transfer_ns(link.shape, link.ports, cost.bytes)
         return self._cache[key], self.comm_scale
 
-    def _jittered_ns(self, class_id: int, program: Program, folding: Folding, ops: Ops) -> list[int]:
+    def _jittered_ns(
+        self, class_id: int, program: Program, folding: Folding, ops: Ops, packed_ops: Sequence[int]
+    ) -> list[int]:
         """Returns the ns of each op of a class of one rank, each multiplied by its own hashed factor."""
         rank_class = folding.classes[class_id]
         prices = [self._price(cost, folding, rank_class) for cost in program.costs]
@@ -113,10 +118,13 @@ class Prices(Struct):
         for index, cost in enumerate(program.costs):
             if isinstance(cost, CollectiveCost) and cost.split_count > 1:
                 prices[index] = cost.share_of(prices[index][0]), prices[index][1]
-        return [
+        column = [
             round(prices[cost_index][0] * (prices[cost_index][1] * factor))
             for cost_index, factor in zip(ops.cost, factors, strict=True)
         ]
+        for op, ns in _packed_ns(program, rank_class, packed_ops):
+            column[op] = round(ns * (prices[ops.cost[op]][1] * factors[op]))
+        return column
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing
@@ -149,6 +157,27 @@ class Prices(Struct):
             return cache[key].scaled(self.comm_scale * noise)
 
         return transmission
+
+
+def _find_packed_ops(program: Program) -> list[Sequence[int]]:
+    """Returns for each stage the ops that take another time in each of the different micro-batches."""
+    packed = {
+        index for index, cost in enumerate(program.costs) if isinstance(cost, ComputeCost) and cost.by_packing
+    }
+    if not packed:
+        return [()] * len(program.stages)
+    return [[op for op, cost in enumerate(stage.ops.cost) if cost in packed] for stage in program.stages]
+
+
+def _packed_ns(
+    program: Program, rank_class: RankClass, packed_ops: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yields (op, ns) of these ops of a rank class, without its factors."""
+    ops = program.stages[rank_class.stage].ops
+    for op in packed_ops:
+        cost = program.costs[ops.cost[op]]
+        assert isinstance(cost, ComputeCost)
+        yield op, cost.ns_of(rank_class.expert, program.packing_of(rank_class.replica, ops.microbatch[op]))
 
 
 def rounds_phases(network: Network, group_collective: GroupCollective, scale: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
@@ -45,7 +45,7 @@ def fold(
     every_rank = every_rank or overrides.jitter > 0
     kinds: list[GroupKind] = []
     steps: list[int] = []
-    experts = _equal_experts(program)
+    experts, replicas = equal_experts(program.costs), _equal_replicas(program)
     for cost in program.costs:
         if isinstance(cost, CollectiveCost) and cost.group not in kinds:
             kinds.append(cost.group)
@@ -53,7 +53,7 @@ def fold(
             # A receiver needs to know its sender, so the reverse direction is a link too.
             steps += [cost.step, -cost.step]
     if not every_rank and "all" not in kinds and is_aligned(layout, cluster):
-        graph = boxed_graph(layout, cluster, kinds, steps, overrides, experts)
+        graph = boxed_graph(layout, cluster, kinds, steps, overrides, experts, replicas)
     else:
         if layout.world > MOST_LISTED_RANKS:
             raise UsageError(
@@ -61,17 +61,17 @@ def fold(
                 f"are looked at one by one: at most {MOST_LISTED_RANKS}"
             )
         _check_memory(layout, program, overrides, every_rank)
-        graph = listed_graph(layout, cluster, kinds, steps, overrides, experts)
+        graph = listed_graph(layout, cluster, kinds, steps, overrides, experts, replicas)
     return _classes(graph, _refine(graph, every_rank))
 
 
-def _equal_experts(program: Program) -> tuple[int, ...]:
+def equal_experts(costs: Iterable[object]) -> tuple[int, ...]:
     """Returns by index in an expert group the first index with the same loads; () where its ranks do not
     differ.
     """
     loads = [
         load
-        for cost in program.costs
+        for cost in costs
         for load in (
             cost.by_rank if isinstance(cost, ComputeCost)
             else cost.ports if isinstance(cost, CollectiveCost) else (),
@@ -86,6 +86,12 @@ def _equal_experts(program: Program) -> tuple[int, ...]:
     )
 
 
+def _equal_replicas(program: Program) -> tuple[int, ...]:
+    """Returns by replica the first one with the same micro-batches; () where micro-batches do not differ."""
+    first: dict[tuple[int, ...], int] = {}
+    return tuple(first.setdefault(packing, replica) for replica, packing in enumerate(program.packings))
+
+
 def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_rank: bool) -> None:
     """Raises `UsageError` where there is not enough memory for ranks that are listed, and timed one
     by one.
@@ -93,7 +99,7 @@ def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_
     stages = [len(stage.ops) for stage in program.stages]
     own_classes = layout.world if every_rank else 0
     class_ops = own_classes // len(stages) * sum(stages)
-    has_equal_ranks = every_rank and overrides.jitter == 0
+    has_equal_ranks = every_rank and overrides.jitter == 0 and not program.packings
     needed = run_bytes(
         program.stage_ops,
         class_ops,
@@ -117,7 +123,9 @@ def _refine(graph: CellGraph, every_rank: bool) -> list[int]:
     """Returns the colour of each cell when nothing splits any more."""
     if every_rank:
         return list(range(len(graph.cells)))
-    colours = _number_keys([(cell.stage, cell.slowdown, cell.expert, cell.ports) for cell in graph.cells])
+    colours = _number_keys(
+        [(cell.stage, cell.slowdown, cell.expert, cell.replica, cell.ports) for cell in graph.cells]
+    )
     while True:
         group_colours = _group_colours(graph.groups, colours)
         refined = _number_keys(
@@ -179,7 +187,9 @@ def _classes(graph: CellGraph, colours: list[int]) -> Folding:
         }
         ranks = [graph.cells[index].ranks for index in members[colour]]
         classes.append(
-            RankClass(_union(ranks), cell.stage, cell.slowdown, cell.ports, groups, links, cell.expert)
+            RankClass(
+                _union(ranks), cell.stage, cell.slowdown, cell.ports, groups, links, cell.expert, cell.replica
+            )
         )
     return Folding(tuple(classes), tuple(group_classes[index] for index in range(len(group_classes))))
 

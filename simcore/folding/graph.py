@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.layout import BY_REMAINDER, DATA_FASTEST, Layout
@@ -17,7 +18,10 @@ from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
 # The kinds whose groups divide the ranks of a stage.
-_STAGE_KINDS: tuple[GroupKind, ...] = ("tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate")
+_STAGE_KINDS: tuple[GroupKind, ...] = (
+    "tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate", "cp_a2a", "cp_p2p", "ep_intra",
+    "ep_inter",
+)  # fmt: skip
 # Per dimension of the cluster, the factor on the bandwidth of a port; () when all are 1.
 PortFactors = tuple[float, ...]
 
@@ -63,6 +67,8 @@ class RankClass(Struct, frozen=True):
     """Per step (stages forward, negative for backward) the link to the neighbour there."""
     expert: int = 0
     """Their index in an expert group, where its ranks differ, or the first index with the same loads."""
+    replica: int = 0
+    """Their replica, where these differ, or the first one whose micro-batches are the same."""
 
 
 class Folding(Struct, frozen=True):
@@ -81,6 +87,15 @@ class Folding(Struct, frozen=True):
                 return class_id
         raise ValueError(f"no rank {rank}")
 
+    def price_key(self, rank_class: RankClass) -> object:
+        """Returns what decides the prices of a class, without jitter: equal ones have equal prices."""
+        groups = tuple(
+            (kind, self.group_classes[group].shape, self.group_classes[group].ports)
+            for kind, group in rank_class.groups.items()
+        )
+        links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
+        return rank_class.slowdown, rank_class.expert, rank_class.replica, groups, links
+
 
 class Cell(Struct):
     """Ranks that are known to be equal."""
@@ -97,6 +112,8 @@ class Cell(Struct):
     """The factors on their own ports."""
     expert: int = 0
     """Their index in an expert group, where its ranks differ, or the first index with the same loads."""
+    replica: int = 0
+    """Their replica, where these differ, or the first one whose micro-batches are the same."""
     groups: dict[GroupKind, int] = field(default_factory=dict)
     """The index of the group per kind of group."""
     links: dict[int, tuple[int, TransferShape, PortFactors]] = field(default_factory=dict)
@@ -130,15 +147,17 @@ def listed_graph(
     steps: list[int],
     overrides: Overrides,
     experts: tuple[int, ...] = (),
+    replicas: tuple[int, ...] = (),
 ) -> CellGraph:
     """Returns the graph whose cells are single ranks."""
     cells = []
     for rank in range(layout.world):
-        stage = layout.position(rank)[2]
+        _, dp, stage = layout.position(rank)
         slowdown = overrides.slow_ranks.get(rank, 1.0)
         ports = ports_of(overrides, cluster, (rank,))
         expert = experts[layout.expert_group_index(rank)] if experts else 0
-        cells.append(Cell(RankSet([Block(rank, rank)]), rank, stage, slowdown, ports, expert))
+        replica = replicas[dp // layout.cp] if replicas else 0
+        cells.append(Cell(RankSet([Block(rank, rank)]), rank, stage, slowdown, ports, expert, replica))
     groups: list[CellGroup] = []
     for kind in kinds:
         for members in layout.groups(kind):
@@ -240,6 +259,7 @@ def boxed_graph(
     steps: list[int],
     overrides: Overrides,
     experts: tuple[int, ...] = (),
+    replicas: tuple[int, ...] = (),
 ) -> CellGraph:
     """Returns the graph of an aligned layout: as many cells as the overrides need, however many ranks.
 
@@ -251,14 +271,18 @@ def boxed_graph(
     overridden_ranks = set(overrides.slow_ranks) | {rank for _, rank in overrides.slow_links}
     positions = [layout.position(rank) for rank in sorted(overridden_ranks)]
     digits = [axes.digits(tp + layout.tp * dp) for tp, dp, _ in positions]
-    parts = [_split_axis(size, {digit[axis] for digit in digits}) for axis, size in enumerate(axes.sizes)]
-    if experts:
+    named_values = [{digit[axis] for digit in digits} for axis in range(len(axes.sizes))]
+    parts = [_split_axis(size, of_axis) for size, of_axis in zip(axes.sizes, named_values, strict=True)]
+    if experts or replicas:
+        kinds_of = [
+            zip(_expert_kinds(axis, axes, experts), _replica_kinds(axis, axes, layout, replicas), strict=True)
+            for axis in range(len(axes.sizes))
+        ]
         parts = [
-            _split_expert_axis(size, {digit[axis] for digit in digits}, axis, axes, experts)
-            for axis, size in enumerate(axes.sizes)
+            _split_by_kind(by_value, of_axis)
+            for by_value, of_axis in zip(kinds_of, named_values, strict=True)
         ]
     boxes = list(itertools.product(*(range(len(values)) for values in parts)))
-    index_of = {box: index for index, box in enumerate(boxes)}
     cells: list[Cell] = []
     groups: list[CellGroup] = []
     shapes = {kind: group_shape(cluster, next(layout.groups(kind))) for kind in kinds}
@@ -270,23 +294,21 @@ def boxed_graph(
             slowdown = overrides.slow_ranks.get(ranks.first, 1.0)
             ports = ports_of(overrides, cluster, (ranks.first,))
             expert = experts[layout.expert_group_index(ranks.first)] if experts else 0
-            cells.append(Cell(ranks, ranks.first, stage, slowdown, ports, expert))
+            replica = replicas[layout.position(ranks.first)[1] // layout.cp] if replicas else 0
+            cells.append(Cell(ranks, ranks.first, stage, slowdown, ports, expert, replica))
         for kind in kinds:
             # A copy to the host has one rank.
             varied = axes.varied[kind] if kind != "offload" else ()
-            group_of: dict[tuple[int, ...], int] = {}
-            for box in boxes:
-                group_key = _group_key(varied, box)
-                if group_key not in group_of:
-                    group_of[group_key] = len(groups)
-                    members = {
-                        base + index_of[other]: math.prod(len(parts[axis][other[axis]]) for axis in varied)
-                        for other in boxes
-                        if _group_key(varied, other) == group_key
-                    }
-                    ports = _ports_of_cells(cells, members, len(cluster.dims))
-                    groups.append(CellGroup(kind, shapes[kind], ports, members))
-                cells[base + index_of[box]].groups[kind] = group_of[group_key]
+            members_of: dict[tuple[int, ...], dict[int, int]] = {}
+            for index, box in enumerate(boxes, base):
+                members_of.setdefault(_group_key(varied, box), {})[index] = math.prod(
+                    len(parts[axis][box[axis]]) for axis in varied
+                )
+            for members in members_of.values():
+                for index in members:
+                    cells[index].groups[kind] = len(groups)
+                ports = _ports_of_cells(cells, members, len(cluster.dims))
+                groups.append(CellGroup(kind, shapes[kind], ports, members))
     for cell_index, cell in enumerate(cells):
         for step in steps:
             if 0 <= cell.stage + step < layout.pp:
@@ -306,23 +328,32 @@ def _split_axis(size: int, distinct: set[int]) -> list[tuple[int, ...]]:
     return [others, *alone] if others else list(alone)
 
 
-def _split_expert_axis(
-    size: int, distinct: set[int], axis: int, axes: Axes, experts: tuple[int, ...]
-) -> list[tuple[int, ...]]:
-    """Returns the parts of `_split_axis`, with the values of an axis of the expert groups apart where their
-    loads differ.
+def _split_by_kind(kinds: Iterable[object], named_values: set[int]) -> list[tuple[int, ...]]:
+    """Returns the values of an axis in parts: each named one alone, the others of one kind together."""
+    parts: dict[object, list[int]] = {}
+    for value, kind in enumerate(kinds):
+        parts.setdefault(("named", value) if value in named_values else kind, []).append(value)
+    return [tuple(values) for values in parts.values()]
 
-    Where expert groups have several axes, each value of them is a part.
+
+def _expert_kinds(axis: int, axes: Axes, experts: tuple[int, ...]) -> list[object]:
+    """Returns by value of an axis what its ranks have of the loads of experts.
+
+    Where expert groups have several axes, each value of them is a kind.
     """
-    varied = axes.varied["ep"]
-    if axis not in varied:
-        return _split_axis(size, distinct)
-    if len(varied) > 1:
-        return [(value,) for value in range(size)]
-    by_load: dict[object, list[int]] = {}
-    for value in range(size):
-        by_load.setdefault(("named", value) if value in distinct else experts[value], []).append(value)
-    return [tuple(values) for values in by_load.values()]
+    size, varied = axes.sizes[axis], axes.varied["ep"]
+    if not experts or axis not in varied:
+        return [0] * size
+    return list(range(size)) if len(varied) > 1 else [*experts]
+
+
+def _replica_kinds(axis: int, axes: Axes, layout: Layout, replicas: tuple[int, ...]) -> list[object]:
+    """Returns by value of an axis which replicas its ranks belong to, in the order of the other axes."""
+    kinds: list[list[int]] = [[] for _ in range(axes.sizes[axis])]
+    for dp in range(layout.dp if replicas else 0):
+        kinds[axes.digits(layout.tp * dp)[axis]].append(replicas[dp // layout.cp])
+    # All values of an axis of tp have the ranks of all replicas.
+    return [0] * len(kinds) if axis < axes.of_tp else [*map(tuple, kinds)]
 
 
 def _group_key(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:

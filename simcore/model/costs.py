@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 
 from simcore.model.engines import EAGER, ENGINES, FUSED, Passes
 from simcore.model.gpu import Gpu
+from simcore.model.mixers import mean_keys
 from simcore.model.operations.attention import attention_backward_ratio, attention_time
 from simcore.model.operations.experts import grouped_product_time, grouped_weight_gradient_time
 from simcore.model.operations.products import BYTES, product_time
 from simcore.model.operations.timing import OperationTime
+from simcore.model.packing import PackedMicrobatch
+from simcore.model.sizes import Model
 from simcore.model.training import Training
 from simcore.records import NamedTuple, replace
 from simcore.workload.model import GroupKind
@@ -248,12 +251,14 @@ class Costs:
         half = product._replace(seconds=product.seconds / 2, flops=product.flops / 2, bytes=product.bytes / 2)
         return [half._replace(name=f"{product.name} again")]
 
-    def attention_core(self) -> RowOps:
-        """Returns attention between its linears."""
+    def attention_core(self, packed: PackedMicrobatch | None = None) -> RowOps:
+        """Returns attention between its linears. packed: the documents of a micro-batch, where sequences are
+        no documents.
+        """
         training, gpu = self.training, self.gpu
         model = training.model
-        # All to all, a rank has some heads of the whole sequence; else all heads of its part of it.
-        by_heads = training.cp if training.cp_comm_type == "a2a" else 1
+        # A rank has all heads of its part of the sequence, or by all-to-all some of a longer part.
+        by_heads = training.cp_heads
         heads = model.heads / training.tp / by_heads
         queries = training.seq * by_heads / training.cp
         scores = training.microbatch_size * heads * queries * training.seq
@@ -261,9 +266,15 @@ class Costs:
         if training.flash:
             moved_bytes = 2.0 * training.tokens * by_heads * heads * 2 * (model.query_dim + model.value_dim)
             kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp // by_heads, 1)
+            batch, keys = training.microbatch_size, training.seq
+            squares = longest = None
+            if packed is not None:
+                batch, (keys, squares, longest) = 1, packed
+                queries = keys * by_heads / training.cp
+                moved_bytes *= keys / (training.microbatch_size * training.seq)
             op_time = attention_time(
-                gpu, "bf16", training.microbatch_size, int(queries), int(heads), kv_heads,
-                model.query_dim, model.value_dim, keys=training.seq,
+                gpu, "bf16", batch, math.ceil(queries), int(heads), kv_heads,
+                model.query_dim, model.value_dim, keys=keys, squares=squares, longest_keys=longest,
             )  # fmt: skip
             forward, ratio = op_time.seconds, attention_backward_ratio(gpu, model.query_dim)
             if not self.engine.newest_attention:
@@ -301,13 +312,11 @@ class Costs:
         """
         training, kernels = self.training, self.engine.kernels
         # With all-gather Megatron runs one attention over all keys and values; PyTorch still runs in steps.
-        in_steps = training.cp_comm_type == "p2p" or (
-            training.cp_comm_type == "all-gather" and self.engine.holds == "fsdp"
-        )
-        if training.cp == 1 or not in_steps:
+        in_steps = training.cp_comm_type != "all-gather" or self.engine.holds == "fsdp"
+        if training.cp_ring == 1 or not in_steps:
             return [], []
         model = training.model
-        steps, kv_heads = training.cp - 1, model.heads if model.mla else model.kv_heads
+        steps, kv_heads = training.cp_ring - 1, model.heads if model.mla else model.kv_heads
         out = training.tokens * model.heads * model.value_dim // training.tp
         width = max(kv_heads, training.tp) * (model.query_dim + model.value_dim)
         keys = training.tokens * width // training.tp
@@ -365,7 +374,8 @@ class Costs:
             parts.append(self._symmetric_ops("rotary and concatenation", tokens * query, 6, 4))
             return concat_ops(*parts)
         kv_heads = max(model.kv_heads // training.tp, 1)
-        parts = [self.linear("qkv", tokens, (heads + 2 * kv_heads) * model.head_dim, model.hidden)]
+        width = heads * model.head_dim + kv_heads * model.kv_width
+        parts = [self.linear("qkv", tokens, width, model.hidden)]
         if not model.positions:
             parts.append(
                 self._passes_ops("rotary", tokens * (heads + kv_heads) * model.head_dim, self.kernels.rotary)
@@ -416,7 +426,7 @@ class Costs:
         assert moe is not None
         # A kernel reads a token once and writes a copy for each of its experts, or adds the copies up.
         passes = 1 + 1 / moe.experts_per_token
-        elements = self.routed_tokens * self.training.model.hidden
+        elements = self.routed_tokens * moe.width(self.training.model.hidden)
         return self._symmetric_ops("permute", elements, passes, 3, self.gpu.permute)
 
     @property
@@ -436,16 +446,26 @@ class Costs:
             loads = (max(1, self.training.expert_tokens // here),) * here
         ffn = moe.ffn // self.training.etp
         rows, width = sum(loads), 2 if model.gated else 1
+        hidden = moe.width(model.hidden)
         # No kernel of activations includes biases of experts: with biases operators run one at a time.
         biased = model.bias == "all"
         activation = EAGER.gated if biased and model.gated else self._activation
         return concat_ops(
-            self.grouped_linear("up", loads, width * ffn, model.hidden),
+            self.grouped_linear("up", loads, width * ffn, hidden),
             *([self._bias("up", rows * width * ffn)] if biased else []),
             self._passes_ops("activation", rows * ffn, activation),
-            self.grouped_linear("down", loads, model.hidden, ffn),
-            *([self._bias("down", rows * model.hidden)] if biased else []),
+            self.grouped_linear("down", loads, hidden, ffn),
+            *([self._bias("down", rows * hidden)] if biased else []),
         )
+
+    def latent(self, name: str, to_latent: bool) -> RowOps:
+        """Returns the projection of tokens to the latent size of experts, or back; nothing without one."""
+        training, hidden = self.training, self.training.model.hidden
+        moe = training.model.moe
+        if moe is None or not moe.latent:
+            return NOTHING
+        out, inner = (moe.latent, hidden) if to_latent else (hidden, moe.latent)
+        return self.linear(name, training.tokens // training.shard, out, inner)
 
     def _bias(self, name: str, elements: float) -> RowOps:
         """Returns the addition of biases of experts to each row, and that of their gradients over the
@@ -513,7 +533,8 @@ def concat_ops(*parts: RowOps) -> RowOps:
 
 def select_ops(ops: RowOps, names: Sequence[str], is_matching: bool = True) -> RowOps:
     """Returns the ops whose names begin with one of these words, or (is_matching False) all others."""
-    return RowOps(*([op for op in part if (op.name.split()[0] in names) == is_matching] for part in ops))
+    begins = tuple(f"{name} " for name in names)
+    return RowOps(*([op for op in part if f"{op.name} ".startswith(begins) == is_matching] for part in ops))
 
 
 def nanoseconds(ops: list[Op]) -> int:
@@ -526,39 +547,93 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
 
     The model's: three times the forward's products, attention over the whole square of scores, the output
     layer (the formula of arXiv 2104.04473, which counts no causal mask). causal: counts only the half of the
-    square that a causal mask leaves. The hardware's include what is recomputed.
+    square that a causal mask leaves. The hardware's include what is recomputed, and padding of experts.
+    Packed documents have a square each.
     """
-    # Biases and norms are left out: they are no products.
-    model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
-    linear = sum(model.attention())
-    core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
-    layers = again = 0.0
-    recomputed_layers = {
-        layer
-        for stage in range(training.pp if training.recompute == "full" else 0)
-        for chunk in range(training.chunks)
-        for index, layer in enumerate(training.layers_of(stage, chunk))
-        if training.recomputes(index)
-    }
-    for layer in range(model.layers):
-        if model.is_moe(layer) and model.moe:
-            moe = model.moe
-            width = moe.ffn * (moe.experts_per_token + moe.shared_experts)
-            mlp = sum(model.mlp(width)) + moe.experts * model.hidden
-        else:
-            mlp = sum(model.mlp(model.ffn))
-        layers += 2.0 * (linear + mlp) + core
-        again += 2.0 * (linear + mlp) + core if layer in recomputed_layers else 0.0
+    each = {kind: layer_flops(training.model, kind, training.seen_keys, causal) for kind in _kinds(training)}
+    # What padding adds to the experts of a token.
+    filled = {kind: _padding_flops(training, kind) for kind in each}
+    kinds = [training.model.kind_of(layer) for layer in range(training.model.layers)]
+    padded = 3 * sum(filled[kind] for kind in kinds)
+    again = 0.0
+    for stage in range(training.pp if training.recompute == "full" else 0):
+        for chunk in range(training.chunks):
+            for index, layer in enumerate(training.layers_of(stage, chunk)):
+                if training.recomputes(index):
+                    again += sum(each[kinds[layer]])
+                    padded += filled[kinds[layer]]
+    layers = sum(sum(each[kind]) for kind in kinds)
     # A further predicted token has a layer as the last one, a projection of two hidden states, and the head.
-    predictions = training.predictions
-    layers += predictions * (2.0 * (linear + mlp) + core)
+    model, predictions, of_prediction = training.model, training.predictions, training.model.prediction_kind
+    layers += predictions * sum(each[of_prediction])
+    padded += predictions * (4 if training.recomputes_predictions else 3) * filled[of_prediction]
     if training.recomputes_predictions:
-        again += predictions * (2.0 * (linear + mlp) + core)
+        again += predictions * sum(each[of_prediction])
     tokens = training.global_batch * training.seq
     forward = layers + 2.0 * (1 + predictions) * model.embedding + predictions * 4.0 * model.hidden**2
     if "attention" in training.recompute_rows:
-        again += core * (model.layers + predictions)
-    return 3 * forward * tokens, (3 * forward + again) * tokens
+        again += sum(each[kind][1] for kind in kinds) + predictions * each[of_prediction][1]
+    if "mla_up_proj" in training.recompute_rows:
+        latent_up = {kind: 2.0 * model.of_kind(kind).latent_up for kind in each}
+        again += sum(latent_up[kind] for kind in kinds) + predictions * latent_up[of_prediction]
+    return 3 * forward * tokens, (3 * forward + again + padded) * tokens
+
+
+def _padding_flops(training: Training, kind: int) -> float:
+    """Returns the FLOPs that padding to the capacity adds to a token's experts in a layer of a kind."""
+    model, moe = training.model.of_kind(kind), training.model.experts_of(kind)
+    if moe is None or not training.capacity:
+        return 0.0
+    plain = replace(model, bias="none")
+    each = 2.0 * sum(plain.mlp(moe.ffn * moe.experts_per_token, moe.width(model.hidden)))
+    return each * (training.capacity - 1)
+
+
+def _kinds(training: Training) -> set[int]:
+    model = training.model
+    return {*(kind for kind, _ in model.count_kinds()), model.prediction_kind}
+
+
+def layer_flops(model: Model, kind: int, seq: float, causal: bool = False) -> tuple[float, float]:
+    """Returns the FLOPs of a token's forward in a layer of a kind: (of linears, between them).
+
+    seq: tokens of a sequence. causal: as of `step_flops`.
+    """
+    moe = model.experts_of(kind)
+    # Biases and norms are left out: they are no products.
+    model = replace(
+        model.of_kind(kind), bias="none", norm_bias=False, qk_norm=False, qk_norm_whole=False, sinks=False
+    )
+    core, heads = 0.0, model.heads
+    if not model.attends:
+        linear = 0
+    elif model.compression:
+        compression = model.compression
+        linear = sum(compression.product_parameters(model.hidden, heads, model.head_dim))
+        core = 4.0 * heads * model.head_dim * compression.keys(seq, causal)
+        core += compression.index_flops(seq, causal)
+    elif model.delta or model.mamba:
+        recurrent = model.delta or model.mamba
+        assert recurrent is not None
+        linear, core = sum(recurrent.product_parameters(model.hidden)), recurrent.core_flops()
+    else:
+        linear = sum(model.attention())
+        most = model.indexer.topk if model.indexer else model.window
+        keys = mean_keys(seq, most, model.chunked, causal)
+        width = model.query_dim + model.value_dim
+        if model.indexer and model.mla and most < seq:
+            # Selected keys stay latent.
+            width = 2 * model.mla.kv_lora_rank + model.mla.qk_rope_head_dim
+        core = 2.0 * heads * keys * width
+        if model.indexer and model.indexer.heads:
+            linear -= 2 * model.indexer.head_dim
+            core += model.indexer.score_flops(mean_keys(seq, causal=causal))
+    if moe is not None:
+        expert = sum(model.mlp(moe.ffn, moe.width(model.hidden))) * moe.experts_per_token
+        mlp = expert + sum(model.mlp(moe.shared_inner)) + moe.routing(model.hidden)
+    else:
+        mlp = sum(model.mlp(model.ffn))
+    return 2.0 * (linear + mlp), core
 
 
 class CellCollective(NamedTuple):
@@ -591,6 +666,10 @@ class Row(NamedTuple):
     """The collective of the weight gradient."""
     by_rank: tuple[RowOps, ...] = ()
     """The ops of each rank of an expert group, where they differ."""
+    by_packing: tuple[RowOps, ...] = ()
+    """The ops in each of the different micro-batches, where packed documents make them differ; the first are
+    `ops`.
+    """
 
 
 NOTHING = RowOps([], [], [])

@@ -1,9 +1,13 @@
-"""Trainers: which ops of a layer they fuse, how many kernels they start, and whose attention they run.
+"""Trainers: which ops of a layer they fuse, how many kernels they start, whose attention they run, and which
+layouts.
 
 A trainer is one entry of `ENGINES` here and its name in `ENGINE_NAMES`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
 
 from simcore.records import NamedTuple, Struct
 
@@ -132,16 +136,63 @@ class Engine(Struct, frozen=True):
     """
     selective_by_op: bool = False
     """Whether it recomputes single products of a layer."""
+    degrees: tuple[str, ...] = ("tp", "pp", "cp", "ep")
+    """The degrees beside dp that it runs."""
+    schedules: tuple[str, ...] = ("1f1b", "interleaved")
+    """The schedules of its pipelines."""
+    zeros: tuple[int, ...] = (0, 1)
+    """The stages of ZeRO of its recipes without a pipeline; without replicas 0 is always one."""
+    pipeline_zeros: tuple[int, ...] = (0, 1)
+    """Those in a pipeline."""
+    pipeline_overlaps: bool = True
+    """Whether it sends gradients and weights of ZeRO 0 and 1 beside compute in a pipeline."""
+    tp_overlaps: tuple[bool, ...] = (False,)
+    """Whether it cuts gathers and reduce-scatters of tp into pieces that run beside compute: as its recipes
+    have it, or both where they leave it to the user.
+    """
 
     def bucket(self, replicas: int) -> int:
         """Returns the parameters whose gradients are sent at once, in a run with so many replicas."""
         return max(self.least_bucket, self.bucket_of_replica * replicas)
 
+    def misfit(self, layout: Mapping[str, Any], replicas: int, fields: Container[str]) -> str:
+        """Returns why its recipes have no such layout, "" where they do. replicas: the ranks that hold the
+        same part of the model. fields: what of the layout is asked about.
+        """
+        for degree in ("tp", "pp", "cp", "ep"):
+            if degree in fields and (layout[degree] or 1) > 1 and degree not in self.degrees:
+                return f"recipes of {self.name} have no {degree}"
+        pipelined = (layout["pp"] or 1) > 1
+        schedule = layout["schedule"] or "1f1b"
+        if "schedule" in fields and pipelined and schedule not in self.schedules:
+            return f"recipes of {self.name} have no {schedule}, but {' and '.join(self.schedules)}"
+        zeros, zero = self.pipeline_zeros if pipelined else self.zeros, int(layout["zero"] or 0)
+        if "zero" in fields and zero not in zeros and (zero or replicas > 1):
+            where = " in a pipeline" if pipelined else ""
+            return f"recipes of {self.name} have no ZeRO {zero}{where}, but {' and '.join(map(str, zeros))}"
+        return ""
 
+    def recipe(self, layout: Mapping[str, Any], replicas: int) -> dict[str, tuple[bool, ...]]:
+        """Returns the overlaps of a layout as its recipes have them, each with its choices. replicas: as in
+        `misfit`.
+        """
+        zero = int(layout["zero"] or 0)
+        # ZeRO 2 and 3 reduce beside backward, ZeRO 3 gathers beside compute, by themselves.
+        overlaps = replicas > 1 and zero < 2 and (self.pipeline_overlaps or (layout["pp"] or 1) == 1)
+        is_sequence_parallel = (layout["tp"] or 1) > 1 and layout["sequence_parallel"] == "on"
+        return {
+            "overlap_grad_reduce": (overlaps,),
+            "overlap_param_gather": (overlaps and zero == 1,),
+            "overlap_tp": self.tp_overlaps if is_sequence_parallel else (False,),
+        }
+
+
+# Of a model that nobody gives one.
+DEFAULT_ENGINE = "megatron"
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("megatron", FUSED, graphs=True, bucket_of_replica=1_000_000),
+        Engine("megatron", FUSED, graphs=True, bucket_of_replica=1_000_000, tp_overlaps=(True,)),
         Engine(
             "deepspeed",
             PARTLY,
@@ -153,6 +204,10 @@ ENGINES = {
             scatters=True,
             blocking_transfers=True,
             holds="deepspeed",
+            degrees=("tp", "pp", "ep"),
+            schedules=("1f1b",),
+            zeros=(0, 1, 2, 3),
+            pipeline_overlaps=False,
         ),
         Engine(
             "torchtitan",
@@ -162,7 +217,19 @@ ENGINES = {
             pipeline_shards=True,
             holds="fsdp",
             selective_by_op=True,
+            schedules=("1f1b", "interleaved", "gpipe", "zb-v"),
+            zeros=(3,),
+            pipeline_zeros=(3,),
+            tp_overlaps=(False, True),
         ),
-        Engine("fsdp", EAGER, compiled=True, newest_attention=False, holds="fsdp"),
+        Engine(
+            "fsdp",
+            EAGER,
+            compiled=True,
+            newest_attention=False,
+            holds="fsdp",
+            degrees=(),
+            zeros=(2, 3),
+        ),
     )
 }

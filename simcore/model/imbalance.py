@@ -87,24 +87,22 @@ def _draw_weights(text: str, experts: int, seed: int) -> list[int]:
     """Returns weights of a log-normal distribution, each hashed from seed and expert, the same on every
     machine.
     """
-    # Imported here, as decimal is: most runs draw nothing.
-    from decimal import Decimal, localcontext
+    # Imported here: most runs draw nothing.
+    from simcore.model.hashed import OF_EXPERT, hashed_lognormal
 
-    from simcore.model.hashed import OF_EXPERT, hashed_normal
+    sigma = read_sigma("--expert-imbalance", text, _MOST_SIGMA)
+    return [hashed_lognormal(sigma, 10**9, seed, OF_EXPERT, expert, 0) for expert in range(experts)]
 
+
+def read_sigma(option: str, text: str, most: float) -> float:
+    """Returns the deviation in `lognormal:SIGMA`, from 0 to `most`. Raises `UsageError` for another one."""
     sigma = plain_number(text[len(LOGNORMAL) :])
-    if sigma is None or not 0 <= sigma <= _MOST_SIGMA:
+    if sigma is None or not 0 <= sigma <= most:
         raise UsageError(
-            f"--expert-imbalance {printable(text, 60)}: a deviation from 0 to {_MOST_SIGMA:g} is "
-            "expected, for example lognormal:0.5"
+            f"{option} {printable(text, 60)}: a deviation from 0 to {most:g} is expected, for example "
+            "lognormal:0.5"
         )
-    with localcontext() as context:
-        # Decimal's exponential is rounded correctly; libraries of mathematics differ.
-        context.prec = 30
-        return [
-            int((Decimal(sigma) * Decimal(hashed_normal(seed, OF_EXPERT, expert, 0))).exp() * 10**9)
-            for expert in range(experts)
-        ]
+    return float(sigma)
 
 
 def _read_weights(path: str, experts: int, ranks: int) -> list[int]:

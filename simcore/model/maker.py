@@ -119,9 +119,11 @@ class ModelMaker:
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
+                "seq_imbalance": "none",
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
                 "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
+                "cp_inner": "none", "dispatch": "plain", "node_limit": "none",
             }  # fmt: skip
         training = model_rows.training
         on_off = {True: "on", False: "off"}
@@ -131,6 +133,7 @@ class ModelMaker:
             "virtual_stages": training.chunks,
             "cp": training.cp,
             "cp_comm_type": training.cp_comm_type,
+            "cp_inner": training.cp_heads if training.cp_comm_type == "a2a+p2p" else "none",
             "microbatch_size": training.microbatch_size,
             "global_batch": training.global_batch,
             "seq": training.seq,
@@ -197,11 +200,15 @@ class ModelMaker:
             texts.append(
                 "each stage lies on two ranks, whose gradients are added up when the step ends: not priced"
             )
-        if training.cp > 1 and training.cp_comm_type == "p2p":
+        if training.cp_ring > 1 and training.cp_comm_type != "all-gather":
             texts.append(
                 "the ring of keys and values is priced as one all-gather beside attention, for which what "
                 "follows attention waits"
             )
+        unmeasured = training.model.unmeasured
+        if unmeasured:
+            words = ", ".join(unmeasured)
+            texts.append(f"{words}: no kernel was measured; their times and activations are about right")
         return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
 
     # -- AICB ----------------------------------------------------------------------------
@@ -256,6 +263,10 @@ class ModelMaker:
             return arguments.config, arguments
         if self.model is None:
             raise UsageError("--as-aicb: found neither a model nor --aicb-args, expected one of them")
+        if parameters.seq_imbalance is not None:
+            raise UsageError(
+                "--seq-imbalance: AICB's rows are those of every micro-batch; without --as-aicb it would fit"
+            )
         config = _config_of(resolve_training(self.model, parameters), self.model)
         check_config(config)
         return config, None
@@ -293,9 +304,9 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "shard_size": training.shards if training.zero else "none",
         "bucket_size": training.bucket_size or "none",
         "recompute_layers": "none", "recompute_rows": "none", "offload": "none", "offload_layers": "none",
-        "pipeline_layout": "none",
+        "pipeline_layout": "none", "seq_imbalance": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
-        "dispatch_precision": "none", "etp": 1,
+        "dispatch_precision": "none", "etp": 1, "dispatch": "plain", "node_limit": "none",
     }  # fmt: skip
 
 

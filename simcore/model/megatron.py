@@ -13,6 +13,7 @@ from typing import Any
 from simcore.model.costs import NOTHING, CellCollective, Costs, Op, Row, concat_ops, nanoseconds, select_ops
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.memory import layer_activations
+from simcore.model.operations.mixers import mixer_name, mixer_parts
 from simcore.model.sharding import (
     StageParameters,
     Unit,
@@ -24,7 +25,15 @@ from simcore.model.sharding import (
     whole_parameters,
 )
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, Phase, SplitCell, StageRows, UnevenCell
+from simcore.workload.model import (
+    PHASES,
+    GroupKind,
+    PackedCells,
+    Phase,
+    SplitCell,
+    StageRows,
+    UnevenCell,
+)
 
 # SMs that NCCL takes from compute: one for each of its channels between servers.
 _NCCL_SMS = 16
@@ -32,9 +41,12 @@ _NCCL_SMS = 16
 _FP8_BYTES = 1 + 4 / 128
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
+# What makes the latent vectors of attention; the other ops before its core make heads of them.
+_OF_LATENTS = ("norm", "kv down", "query down")
 # With `--recompute-rows`: row -> the separate row whose output it takes.
 _INPUT_ROW = {
-    "attention_column": "attention_norm", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
+    "attention_column": "attention_norm", "delta_column": "delta_norm", "mamba_column": "mamba_norm",
+    "attention_core": "attention_up", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
     "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
 }  # fmt: skip
 
@@ -83,8 +95,10 @@ class MegatronRows:
             all_gpus=training.world,
             pp_comm=self._act // scattered if training.pp > 1 else 0,
             cp=training.cp,
+            cp_inner=training.cp_inner,
             shard=training.shard_size,
             whole_experts=training.etp == 1,
+            ep_node=training.ep_node,
         )
         return Workload(
             path=path,
@@ -105,6 +119,7 @@ class MegatronRows:
             buckets=self._buckets(),
             split_cells=self._split_cells(),
             uneven=self._uneven(),
+            packed=self._packed(),
             host_link=training.offload,
             gathers_in_forward=training.keeps_weights,
         )
@@ -122,6 +137,20 @@ class MegatronRows:
                 if compute or ports:
                     uneven[phase, index] = UnevenCell(compute, ports)
         return uneven
+
+    def _packed(self) -> PackedCells | None:
+        """Returns the cells in which micro-batches differ by their documents."""
+        packing = self.training.packing
+        if packing is None:
+            return None
+        cells: dict[tuple[Phase, int], tuple[int, ...]] = {}
+        for index, row in enumerate(self._rows):
+            for phase in PHASES:
+                ns = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_packing)
+                if len(set(ns)) > 1:
+                    cells[phase, index] = ns
+        longest = tuple(microbatch.longest for microbatch in packing.microbatches)
+        return PackedCells(packing.of_replica, cells, longest)
 
     def _split_cells(self) -> dict[tuple[Phase, int], SplitCell]:
         """Returns with `--overlap-tp` the cells of layers whose collectives overlap with their products."""
@@ -151,7 +180,7 @@ class MegatronRows:
         if training.keeps_weights:
             # A unit is a layer.
             parameters = max(
-                sum(layer_parameters(training, moe)) for moe in (False, training.model.moe is not None)
+                sum(layer_parameters(training, kind)) for kind, _ in training.model.count_kinds()
             )
         each = {
             "ALLREDUCE": self.training.grad_bytes,
@@ -221,7 +250,7 @@ class MegatronRows:
         for _ in range(count):
             embedding = self._embedding()._replace(name="mtp_embedding")
             rows += self._append_rows([embedding, *self._projection()])
-            layer = self._append_rows(self._layer(model.is_moe(model.layers - 1)))
+            layer = self._append_rows(self._layer(model.prediction_kind))
             self._note_recomputed(layer, self.training.recomputes_predictions)
             self._note_waits(layer)
             rows += layer
@@ -244,11 +273,9 @@ class MegatronRows:
     def _chunks(self) -> list[list[tuple[int, ...]]]:
         """Returns the layers' rows of each chunk of each stage."""
         training = self.training
-        layers = {
-            moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
-        }
+        layers = {kind: self._layer(kind) for kind, _ in training.model.count_kinds()}
         # Rows of a layer by its chunk and the kinds of layers before it: equal chunks share their rows.
-        rows_by_key: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
+        rows_by_key: dict[tuple[int, tuple[int, ...], bool], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         chunks = []
         for stage in range(training.pp):
@@ -258,17 +285,17 @@ class MegatronRows:
                     of_stage.append(self._sharded_chunk(stage, chunk, layers, sharded))
                     continue
                 rows: tuple[int, ...] = ()
-                kinds: tuple[bool, ...] = ()
+                kinds: tuple[int, ...] = ()
                 layer_rows: list[tuple[int, ...]] = []
                 here = training.layers_of(stage, chunk)
                 for layer in here:
-                    moe = training.model.is_moe(layer)
-                    kinds += (moe,)
+                    kind = training.model.kind_of(layer)
+                    kinds += (kind,)
                     key = (chunk, kinds, layer == here[-1])
                     is_new = key not in rows_by_key
                     if is_new:
                         rows_by_key[key] = self._append_rows(
-                            self._with_copies(layers[moe], kinds, layer == here[-1])
+                            self._with_copies(layers[kind], kinds, layer == here[-1])
                         )
                         self._note_recomputed(rows_by_key[key], training.recomputes(len(kinds) - 1))
                         self._note_waits(rows_by_key[key])
@@ -284,7 +311,7 @@ class MegatronRows:
         self,
         stage: int,
         chunk: int,
-        layers: dict[bool, list[Row]],
+        layers: dict[int, list[Row]],
         rows_by_key: dict[tuple[Any, ...], tuple[int, ...]],
     ) -> tuple[int, ...]:
         """Returns the rows of a chunk with those that gather and reduce its units.
@@ -293,12 +320,12 @@ class MegatronRows:
         """
         training = self.training
         sizes = unit_sizes(training, stage, chunk)
-        kinds = tuple(training.model.is_moe(layer) for layer in training.layers_of(stage, chunk))
+        kinds = tuple(training.model.kind_of(layer) for layer in training.layers_of(stage, chunk))
         key = (chunk, kinds, *sizes)
         if key not in rows_by_key:
             rows = [
-                self._with_copies(layers[moe], kinds[: index + 1], index == len(kinds) - 1)
-                for index, moe in enumerate(kinds)
+                self._with_copies(layers[kind], kinds[: index + 1], index == len(kinds) - 1)
+                for index, kind in enumerate(kinds)
             ]
             if training.position(stage, chunk) == 0:
                 rows.insert(0, [self._embedding()])
@@ -314,7 +341,7 @@ class MegatronRows:
                 )
                 self._note_waits(row_indices[unit_range.start : unit_range.stop])
             units = [row_indices[part.start : part.stop] for part in sharded.unit_ranges]
-            of_layers = [unit for unit in units if self._rows[unit[0]].name.startswith("attention")]
+            of_layers = [unit for unit in units if _is_layer(self._rows[unit[0]].name)]
             for count in range(1, len(of_layers) + 1):
                 self._note_copies(of_layers[:count])
             for (phase, row), others in sharded.waits.items():
@@ -322,10 +349,10 @@ class MegatronRows:
                 self._waits[where] = (*self._waits.get(where, ()), *(row_indices[other] for other in others))
         return rows_by_key[key]
 
-    def _with_copies(self, rows: list[Row], kinds: tuple[bool, ...], last: bool) -> list[Row]:
+    def _with_copies(self, rows: list[Row], kinds: tuple[int, ...], last: bool) -> list[Row]:
         """Returns with `--offload` a layer's rows, and the copies of its activations behind its forward.
 
-        kinds: of the layers of the chunk up to this one, whether each has experts. Before its backward the
+        kinds: of the layers of the chunk up to this one. Before its backward the
         activations of the layer before it begin to be copied back. Those of the last layer of a chunk stay:
         its forward ends when the copies to the host have ended.
         """
@@ -375,25 +402,27 @@ class MegatronRows:
     def _note_recomputed(self, rows: tuple[int, ...], is_whole: bool) -> None:
         """Notes which rows of a layer run forward again. is_whole: whether all of them do."""
         rows = self._computing_rows(rows)
-        if is_whole and self._rows[rows[0]].name.startswith("attention"):
+        if is_whole and _is_layer(self._rows[rows[0]].name):
             # Backward begins with the last row of a layer.
             self._recomputed[rows[-1]] = rows
             return
         # A kind of row runs again before the backward of the row that needs its output.
         row_of = {self._rows[row].name: row for row in rows}
         for needs, row in row_of.items():
-            again = row_of.get(_INPUT_ROW.get(needs, ""))
+            again = [name for name in (_INPUT_ROW.get(needs, ""),) if name in row_of]
             if needs == "attention_core" and "attention" in self.training.recompute_rows:
-                again = row
-            if again is not None:
-                self._recomputed[row] = (again,)
+                again.append(needs)
+            if again:
+                self._recomputed[row] = tuple(map(row_of.__getitem__, again))
 
     def _note_waits(self, rows: tuple[int, ...]) -> None:
-        """Notes the waits of the row behind attention for the keys and values that a ring sends during it."""
+        """Notes the waits of what follows attention for the keys and values that a ring sends during it."""
         row_of = {self._rows[row].name: row for row in rows}
         if "attention_exchange" in row_of:
-            self._waits["fwd", row_of["attention_row"]] = (row_of["attention_exchange"],)
-            self._waits["ig", row_of["attention_column"]] = (row_of["attention_exchange_again"],)
+            behind = row_of.get("attention_heads_again", row_of["attention_row"])
+            before = row_of.get("attention_heads", row_of["attention_column"])
+            self._waits["fwd", behind] = (row_of["attention_exchange"],)
+            self._waits["ig", before] = (row_of["attention_exchange_again"],)
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -418,24 +447,43 @@ class MegatronRows:
             return Row(name, ops, self._tensor("REDUCESCATTER", act), self._tensor("ALLGATHER", act))
         return Row(name, ops, self._tensor("ALLREDUCE", act), None)
 
-    def _layer(self, moe: bool) -> list[Row]:
+    def _layer(self, kind: int) -> list[Row]:
+        """Returns the rows of a layer of a kind."""
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
-        rows = [self._column("attention_column", concat_ops(costs.norm(), costs.attention_in()))]
-        core = Row("attention_core", costs.attention_core())
-        if training.cp > 1:
-            before, behind = self._exchange()
-            rows += [before, core, behind]
-        else:
-            rows.append(core)
-        rows.append(self._row("attention_row", concat_ops(costs.attention_out(), costs.residual())))
-        if not moe or model.moe is None:
+        if model.kinds:
+            of_kind = MegatronRows(Costs(costs.gpu, training.of_kind(kind)))
+            return of_kind._layer(int(model.experts_of(kind) is not None))
+        rows = self._mixer() if model.attends else []
+        if not rows and not model.ffn and model.experts_of(kind) is None:
+            # Pruned altogether.
+            return [Row("no_op", NOTHING)]
+        if model.experts_of(kind) is None:
             ffn = model.ffn // training.tp
+            if not ffn:
+                return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
             rows.append(self._column("mlp_column", concat_ops(costs.norm(), costs.mlp_in(ffn, tokens))))
             rows.append(self._row("mlp_row", concat_ops(costs.mlp_out(ffn, tokens), costs.residual())))
         else:
             rows += self._moe()
         return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
+
+    def _mixer(self) -> list[Row]:
+        """Returns the rows of a layer's attention, or of what stands in its place."""
+        costs, training = self.costs, self.training
+        name = mixer_name(costs)
+        before_core, core_ops, behind_core = mixer_parts(costs)
+        rows = [self._column(f"{name}_column", concat_ops(costs.norm(), before_core))]
+        core = Row(f"{name}_core", core_ops)
+        if training.packing is not None and not training.model.unmeasured:
+            each = tuple(map(costs.attention_core, training.packing.microbatches))
+            core = Row(f"{name}_core", each[0], by_packing=each)
+        if training.cp > 1 and name == "attention":
+            before, behind = self._exchange()
+            rows += [*before, core, *behind]
+        else:
+            rows.append(core)
+        return [*rows, self._row(f"{name}_row", concat_ops(behind_core, costs.residual()))]
 
     def _split_recomputed(self, row: Row) -> list[Row]:
         """Returns a row of a layer, with the parts that `--recompute-rows` runs again as rows of
@@ -443,13 +491,17 @@ class MegatronRows:
         """
         kinds = self.training.recompute_rows
         rows = [row]
-        if "norm" in kinds and row.name in ("attention_column", "mlp_column", "moe_router"):
+        if "norm" in kinds and _INPUT_ROW.get(row.name, "").endswith("_norm"):
             norm = row.name.partition("_")[0] + "_norm"
             rows = [
                 Row(norm, select_ops(row.ops, ("norm",))),
                 row._replace(ops=select_ops(row.ops, ("norm",), False)),
             ]
         row = rows.pop()
+        if "mla_up_proj" in kinds and row.name == "attention_column":
+            # Projections down, whose outputs are kept, have its collectives.
+            down, up = (select_ops(row.ops, _OF_LATENTS, is_matching) for is_matching in (True, False))
+            return [*rows, row._replace(ops=down), Row("attention_up", up)]
         if "mlp_act" in kinds and row.name in ("mlp_column", "moe_shared_column"):
             act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
             return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]
@@ -462,58 +514,70 @@ class MegatronRows:
             return [*rows, parts[0]._replace(ig=row.ig), parts[1], parts[2]._replace(fwd=row.fwd)]
         return [*rows, row]
 
-    def _exchange(self) -> tuple[Row, Row]:
-        """Returns the rows that exchange keys and values in a cp group: before attention, and behind it.
+    def _exchange(self) -> tuple[list[Row], list[Row]]:
+        """Returns the rows that exchange heads, keys and values in a cp group, before and behind attention.
 
         `p2p`: a ring's steps, during attention, as one all-gather; in backward they are sent again, and their
         gradients with them. `all-gather`: before attention, which waits; in backward gathered again, and
         their gradients scattered at its end. `a2a`: queries, keys and values of some heads of the whole
         sequence for all heads of a part of it, and the output back; in backward its gradient, and then those
-        of queries, keys and values (DeepSpeed-Ulysses, arXiv 2309.14509). Backward runs the row behind
-        attention first.
+        of queries, keys and values (DeepSpeed-Ulysses, arXiv 2309.14509). `a2a+p2p`: so in inner groups,
+        whose ranks then have a longer part of the sequence, and a ring between those that have the same heads
+        (USP, arXiv 2405.07719). Backward runs the rows behind attention first.
         """
         training = self.training
-        model = training.model
-        if training.cp_comm_type == "a2a":
-            heads = model.heads // training.tp
-            kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
-            inputs = heads * model.query_dim + kv_heads * (model.query_dim + model.value_dim)
+        model, ring = training.model, training.cp_ring
+        heads = model.heads // training.tp
+        kv_heads = heads if model.mla else max(model.kv_heads // training.tp, 1)
+        keys = kv_heads * (model.query_dim + model.value_dim)
+        before: list[Row] = []
+        behind: list[Row] = []
+        if training.cp_heads > 1:
+            group: GroupKind = "cp_a2a" if training.cp_inner else "cp"
             scatter, gather = (
-                CellCollective("ALLTOALL", "cp", 2 * training.tokens * elements)
-                for elements in (inputs, heads * model.value_dim)
+                CellCollective("ALLTOALL", group, 2 * training.tokens * elements)
+                for elements in (heads * model.query_dim + keys, heads * model.value_dim)
             )
-            return (
-                Row("attention_exchange", NOTHING, scatter, scatter),
-                Row("attention_exchange_again", NOTHING, gather, gather),
-            )
-        if model.mla:
-            elements = model.heads // training.tp * (model.query_dim + model.value_dim)
-        else:
-            elements = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
-        size = 2 * training.tokens * elements * training.cp
+            before.append(Row("attention_heads", NOTHING, scatter, scatter))
+            behind.append(Row("attention_heads_again", NOTHING, gather, gather))
+        if ring == 1:
+            return before, behind
+        size = 2 * training.tokens * keys * ring
         if training.cp_comm_type == "all-gather":
             gather = CellCollective("ALLGATHER", "cp", size)
             return (
-                Row("attention_exchange", NOTHING, gather, CellCollective("REDUCESCATTER", "cp", size)),
-                Row("attention_exchange_again", NOTHING, None, gather),
+                [Row("attention_exchange", NOTHING, gather, CellCollective("REDUCESCATTER", "cp", size))],
+                [Row("attention_exchange_again", NOTHING, None, gather)],
             )
+        group = "cp_p2p" if training.cp_inner else "cp"
+        once, twice = (CellCollective("ALLGATHER", group, times * size, True) for times in (1, 2))
         return (
-            Row("attention_exchange", NOTHING, CellCollective("ALLGATHER", "cp", size, True)),
-            Row("attention_exchange_again", NOTHING, None, CellCollective("ALLGATHER", "cp", 2 * size, True)),
+            [*before, Row("attention_exchange", NOTHING, once)],
+            [Row("attention_exchange_again", NOTHING, None, twice), *behind],
         )
 
-    def _send_tokens(self, number_bytes: float) -> CellCollective:
-        """Returns the all-to-all of tokens between the ranks of an expert group, a number of them in so many
-        bytes.
+    def _send_tokens(self, number_bytes: float, group: GroupKind = "ep", share: float = 1) -> CellCollective:
+        """Returns the all-to-all of tokens between the ranks of a group, a number of them in so many bytes.
+
+        share: of the copies that go to each expert.
         """
         training, moe, loads = self.training, self.training.model.moe, self.training.loads
         assert moe is not None
         if loads is None:
-            size = self._act * moe.experts_per_token // training.tp
-            return CellCollective("ALLTOALL", "ep", round(size * number_bytes / 2))
-        each = round(number_bytes * training.model.hidden)
+            size = self._routed_act // training.tp
+            if training.capacity:
+                size = 2 * moe.width(training.model.hidden) * training.routed_tokens
+            return CellCollective("ALLTOALL", group, round(share * size * number_bytes / 2))
+        each = round(number_bytes * moe.width(training.model.hidden))
         ports = tuple(each * tokens for tokens in loads.port_tokens)
         return CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+
+    @property
+    def _routed_act(self) -> int:
+        """Bytes of the tokens of a micro-batch, each once for each of its experts."""
+        training, moe = self.training, self.training.model.moe
+        assert moe is not None
+        return 2 * training.tokens * moe.width(training.model.hidden) * moe.experts_per_token
 
     def _moe(self) -> list[Row]:
         costs, training = self.costs, self.training
@@ -532,19 +596,15 @@ class MegatronRows:
                 self._send_tokens(_FP8_BYTES if training.fp8_dispatch else 2),
                 self._send_tokens(2),
             )
-        combined = concat_ops(costs.permute(), costs.residual())
-        routed = concat_ops(costs.norm(), costs.router())
-        if training.etp > 1:
-            # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
-            whole = self._act * moe.experts_per_token
-            gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
+        combined = concat_ops(costs.permute(), costs.latent("latent up", False), costs.residual())
+        routed = concat_ops(costs.norm(), costs.latent("latent down", True), costs.router())
+        if training.etp > 1 or training.ep_node:
+            to_experts, from_experts = self._hops(dispatch, combine)
             rows = [
                 Row("moe_router", routed),
-                Row("moe_dispatch", NOTHING, dispatch, combine),
-                Row("moe_gather", NOTHING, gather, scatter),
+                *to_experts,
                 Row("moe_experts", experts),
-                Row("moe_scatter", NOTHING, scatter, gather),
-                Row("moe_return", NOTHING, combine, dispatch),
+                *from_experts,
                 Row("moe_combine", combined),
             ]
             return [*rows, *self._shared_experts()]
@@ -556,13 +616,54 @@ class MegatronRows:
         ]
         return [*rows, *self._shared_experts()]
 
+    def _hops(
+        self, dispatch: CellCollective | None, combine: CellCollective | None
+    ) -> tuple[list[Row], list[Row]]:
+        """Returns the rows that send tokens to experts, and their results back, where they take several hops.
+
+        dispatch, combine: the all-to-alls of a single hop. In backward gradients take the same hops.
+        """
+        training, moe = self.training, self.training.model.moe
+        assert moe is not None
+        hops = [("dispatch", "return", dispatch, combine)]
+        if training.ep_node:
+            # One copy for each node goes to the rank with the sender's place there, which sends it on. The
+            # results of a token are added up in the node before they go back.
+            share = training.node_copies / moe.experts_per_token
+            number_bytes = _FP8_BYTES if training.fp8_dispatch else 2
+            hops = [
+                (
+                    "dispatch_inter",
+                    "return_inter",
+                    self._send_tokens(number_bytes, "ep_inter", share),
+                    self._send_tokens(2, "ep_inter", share),
+                ),
+                (
+                    "dispatch_intra",
+                    "return_intra",
+                    self._send_tokens(number_bytes, "ep_intra"),
+                    self._send_tokens(2, "ep_intra"),
+                ),
+            ]
+        if training.etp > 1:
+            # Ranks of tp gather their tokens, and add up what their parts of the experts make of them.
+            whole = self._routed_act
+            if training.capacity:
+                whole = 2 * moe.width(training.model.hidden) * training.expert_tokens
+            gather, scatter = self._tensor("ALLGATHER", whole), self._tensor("REDUCESCATTER", whole)
+            hops.append(("gather", "scatter", gather, scatter))
+        return (
+            [Row(f"moe_{there}", NOTHING, to, back) for there, _, to, back in hops],
+            [Row(f"moe_{home}", NOTHING, back, to) for _, home, to, back in reversed(hops)],
+        )
+
     def _shared_experts(self) -> list[Row]:
         """Returns the rows of the experts that every token takes."""
         costs, training = self.costs, self.training
         moe = training.model.moe
-        if moe is None or not moe.shared_experts:
+        if moe is None or not moe.shared_inner:
             return []
-        ffn = moe.ffn * moe.shared_experts // training.tp
+        ffn = moe.shared_inner // training.tp
         return [
             self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)),
             self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)),
@@ -570,21 +671,27 @@ class MegatronRows:
 
     def _at_least_host(self, rows: list[Row]) -> list[Row]:
         """Returns the rows of a layer, filled up to the time that the host needs to start its kernels."""
-        each = self.costs.host
-        idle = []
+        packing, last = self.training.packing, rows[-1]
+        waits = [self._host_wait(rows, index) for index in range(len(packing.microbatches) if packing else 1)]
+        if not any(map(any, waits)):
+            return rows
+        each = tuple(concat_ops(last.ops, wait) for wait in waits)
+        return [*rows[:-1], last._replace(ops=each[0], by_packing=each if packing else ())]
+
+    def _host_wait(self, rows: list[Row], index: int) -> OpCells:
+        """Returns how long the rows of a layer wait for the host. index: of the micro-batch among the
+        different ones.
+        """
+        waits: list[list[Op]] = []
         for phases, small in zip((("fwd",), ("ig", "wg")), self.costs.kernels.small, strict=True):
-            ops = [op for row in rows for phase in phases for op in getattr(row.ops, phase)]
+            cells = [row.by_packing[index] if row.by_packing else row.ops for row in rows]
+            ops = [op for of_row in cells for phase in phases for op in getattr(of_row, phase)]
             launches = small + sum(op.kernels for op in ops)
             launches += self.costs.kernels.routing if any(row.name == "moe_router" for row in rows) else 0
-            idle.append(max(0.0, launches * each - sum(op.seconds for op in ops)))
-        if not any(idle):
-            return rows
-        forward_wait, backward_wait = (
-            [Op("host starts kernels", 0, 0, 0, idle_ns, "host")] if idle_ns else [] for idle_ns in idle
-        )
-        waits = OpCells(forward_wait, backward_wait, [])
-        last = rows[-1]
-        return [*rows[:-1], last._replace(ops=concat_ops(last.ops, waits))]
+            idle = max(0.0, launches * self.costs.host - sum(op.seconds for op in ops))
+            waits.append([Op("host starts kernels", 0, 0, 0, idle, "host")] if idle else [])
+        forward_wait, backward_wait = waits
+        return OpCells(forward_wait, backward_wait, [])
 
     def _embedding(self) -> Row:
         act, parallel = self._act, self.training.sequence_parallel
@@ -748,3 +855,8 @@ class MegatronRows:
             return [gathered]
         kind = "ALLREDUCE" if is_whole else "REDUCESCATTER"
         return [gathered, Row(reduce, stalls, wg=CellCollective(kind, reduce_group, size))]
+
+
+def _is_layer(name: str) -> bool:
+    """Returns whether a row of this name begins a layer, not the embedding or the output layer."""
+    return not name.startswith(("embedding", "final"))

@@ -13,22 +13,24 @@ from collections.abc import Sequence
 from simcore.diagnostics import UsageError, printable
 from simcore.model.engines import ENGINES
 from simcore.model.sharding import StageParameters, layer_parameters, stage_parameters, unit_sizes
+from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training
 from simcore.records import Struct
 from simcore.units import plain_number
 
 
 def layer_activations(
-    training: Training, moe: bool, recompute: str | None = None, expert: int | None = None
+    training: Training, kind: int, recompute: str | None = None, expert: int | None = None
 ) -> int:
-    """Returns the bytes of the activations of one layer of one micro-batch (arXiv 2205.05198, table 2, tensor
-    by tensor).
+    """Returns the bytes of the activations of one layer of a kind of one micro-batch (arXiv 2205.05198,
+    table 2, tensor by tensor).
 
     recompute: in place of the training's. expert: as of `stage_memory`.
     """
+    moe, training = training.model.experts_of(kind), training.of_kind(kind)
     model, tokens, tp, shard = training.model, training.tokens, training.tp, training.shard
     recompute = training.recompute if recompute is None else recompute
-    between = 2 * tokens * model.hidden // shard
+    between = 2 * tokens * model.hidden * model.streams // shard
     if recompute == "full":
         return between
     if recompute == training.recompute and _is_selective_by_op(training):
@@ -36,17 +38,48 @@ def layer_activations(
     dropped = tokens * model.hidden // shard if model.dropout else 0
     # Each half of a layer: the input of its norm, that of its first linear, and a mask.
     rows = training.recompute_rows
-    size = 2 * (between + dropped + (0 if "norm" in rows else _first_input(training)))
+    halves = int(model.attends) + int(moe is not None or model.ffn > 0)
+    size = halves * (between + dropped + (0 if "norm" in rows else _first_input(training)))
+    if model.attends:
+        size += _attention_activations(training)
+    if moe:
+        routed, loads, width = training.routed_tokens, training.loads, moe.width(model.hidden)
+        if loads is not None:
+            routed = loads.of_rank[loads.hot if expert is None else expert]
+        size += 2 * routed * width + _operand_bytes(training, routed * training.etp * width)
+        # The latent tokens, and what their experts give them.
+        size += 2 * 2 * tokens * moe.latent // shard
+        size += _mlp(training, moe.ffn, routed, ("mlp_act", "moe_act"))
+        if moe.shared_inner:
+            size += _mlp(training, moe.shared_inner, tokens) // tp
+        return size
+    return size + _mlp(training, model.ffn, tokens) // tp
+
+
+def _attention_activations(training: Training) -> int:
+    """Returns the bytes that attention of a layer keeps, or what stands in its place."""
+    model, tokens, tp, rows = training.model, training.tokens, training.tp, training.recompute_rows
+    if model.mixer:
+        return mixer_activations(model, tokens, tp)
+    size = 2 * tokens * 2 * model.gate_width // tp
+    if model.indexer and model.indexer.heads:
+        # Its queries, keys and weights; the selected keys as numbers of 4 bytes.
+        index = model.indexer
+        size += 2 * tokens * (index.heads * index.head_dim + index.head_dim + index.heads)
+        size += 4 * tokens * min(index.topk, training.seq) // index.block
     if model.mla:
         mla = model.mla
+        # Queries, keys and values, and attention's output.
         size += 2 * tokens * model.heads * 2 * (model.query_dim + model.value_dim) // tp
+        size -= _heads_bytes(training) if "mla_up_proj" in rows else 0
         size += 2 * tokens * 2 * (mla.q_lora_rank + mla.kv_lora_rank + mla.qk_rope_head_dim)
         output = tokens * model.heads * model.value_dim // tp
     else:
         kv_heads = max(model.kv_heads, tp)
         # Queries, keys, values; and the output, which is the projection's input.
-        size += 2 * tokens * (2 * model.heads + 2 * kv_heads) * model.head_dim // tp
-        output = tokens * model.heads * model.head_dim // tp
+        width = model.heads * (model.head_dim + model.value_dim) + kv_heads * model.kv_width
+        size += 2 * tokens * width // tp
+        output = tokens * model.heads * model.value_dim // tp
     if _OPERAND_BITS.get(training.precision) and _holds(training) == "megatron":
         # Attention stays bf16 and keeps its output; the projection keeps its own, narrower copy.
         size += _operand_bytes(training, output)
@@ -54,16 +87,38 @@ def layer_activations(
         size += 4 * tokens * model.heads // tp
     elif "attention" not in rows:
         size += attention_scores(training)
-    if moe and model.moe:
-        routed, loads = training.routed_tokens, training.loads
-        if loads is not None:
-            routed = loads.of_rank[loads.hot if expert is None else expert]
-        size += 2 * routed * model.hidden + _operand_bytes(training, routed * training.etp * model.hidden)
-        size += _mlp(training, model.moe.ffn, routed, ("mlp_act", "moe_act"))
-        if model.moe.shared_experts:
-            size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
-        return size
-    return size + _mlp(training, model.ffn, tokens) // tp
+    return size
+
+
+def mixer_activations(model: Model, tokens: int, tp: int) -> int:
+    """Returns the bytes that a layer without plain attention keeps of its mixer: the inputs of its parts."""
+    if model.compression:
+        compression, width = model.compression, model.head_dim
+        whole = 2 * compression.q_lora_rank + width
+        if compression.ratio:
+            whole += 2 * compression.overlap * width
+            if compression.indexer:
+                index = compression.indexer
+                whole += index.heads * (index.head_dim + 1) + 4 * index.head_dim + 2 * index.topk
+        sharded = 2 * model.heads * width + compression.o_groups * compression.o_lora_rank
+        return 2 * tokens * whole + (2 * tokens * sharded + 4 * tokens * model.heads) // tp
+    if model.delta:
+        channels, inner, inputs = (
+            2 * model.delta.keys + model.delta.values,
+            model.delta.values,
+            model.delta.inputs,
+        )
+    else:
+        assert model.mamba is not None
+        channels, inner, inputs = model.mamba.channels, model.mamba.inner, model.mamba.inputs
+    # What the first linear and the convolution give, the recurrence, and its gated norm.
+    return 2 * tokens * (inputs + channels + 2 * inner) // tp
+
+
+def _heads_bytes(training: Training) -> int:
+    """Returns the bytes of queries, keys and values of latent attention."""
+    model = training.model
+    return 2 * training.tokens * model.heads * (2 * model.query_dim + model.value_dim) // training.tp
 
 
 def _mlp(training: Training, ffn: int, tokens: int, kinds: Sequence[str] = ("mlp_act",)) -> int:
@@ -111,7 +166,7 @@ def _is_selective_by_op(training: Training) -> bool:
     return ENGINES[training.engine].selective_by_op and bool(training.recompute_rows)
 
 
-def _selective_activations(training: Training, moe: bool) -> int:
+def _selective_activations(training: Training, moe: Moe | None) -> int:
     """Returns the bytes that torchtitan's selective checkpointing by op keeps of a layer of one micro-batch.
 
     They are its input, the output of attention, and the output of every second product (queries, values, one
@@ -121,13 +176,14 @@ def _selective_activations(training: Training, moe: bool) -> int:
     model, tokens, tp = training.model, training.tokens, training.tp
     kv_heads = max(model.kv_heads, tp)
     size = 2 * tokens * model.hidden // training.shard * (1 if training.compiled else 2)
-    size += (
-        2 * tokens * (model.heads * (model.query_dim + model.value_dim) + kv_heads * model.value_dim) // tp
-    )
-    size += 4 * tokens * model.heads // tp
-    if moe and model.moe:
-        size += 2 * training.routed_tokens * model.moe.ffn
-        return size + 2 * tokens * model.moe.ffn * model.moe.shared_experts // tp
+    if model.attends and model.mixer:
+        size += mixer_activations(model, tokens, tp) // 2
+    elif model.attends:
+        width = model.heads * (model.query_dim + model.value_dim) + kv_heads * model.value_dim
+        size += 2 * tokens * width // tp + 4 * tokens * model.heads // tp
+    if moe:
+        size += 2 * training.routed_tokens * moe.ffn
+        return size + 2 * tokens * moe.shared_inner // tp
     return size + 2 * tokens * model.ffn // tp
 
 
@@ -244,7 +300,10 @@ def _context(training: Training) -> int:
     """Returns the bytes of CUDA's context and NCCL's buffers: a communicator of all ranks and one of each
     kind of group, and the buffers of an all-to-all between the ranks of a server.
     """
-    degrees = (training.world, training.tp, training.cp, training.dp, training.pp, training.ep)
+    of_cp = (training.cp_inner, training.cp_ring) if training.cp_inner else (training.cp,)
+    inside = training.ep_node or training.ep
+    of_ep = (inside, training.ep // inside)
+    degrees = (training.world, training.tp, *of_cp, training.dp, training.pp, *of_ep)
     size = _CONTEXT + _COMMUNICATOR * sum(degree > 1 for degree in degrees)
     if training.ep > 1:
         size += _ALL_TO_ALL * (min(training.ep, _SERVER) - 1) / (_SERVER - 1)
@@ -261,7 +320,7 @@ def _offload_buffers(training: Training, stage: int) -> int:
     for chunk in training.stage_chunks:
         layers = training.layers_of(stage, chunk)[:-1]
         sizes = [
-            layer_activations(training, training.model.is_moe(layer))
+            layer_activations(training, training.model.kind_of(layer))
             for index, layer in enumerate(layers)
             if training.offloads(index)
         ]
@@ -340,13 +399,13 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
         layers = training.layers_of(stage, chunk)
         # The last layer of a chunk is never offloaded.
         kinds = Counter(
-            (training.model.is_moe(layer), training.recomputes(index))
+            (training.model.kind_of(layer), training.recomputes(index))
             for index, layer in enumerate(layers)
             if not training.offloads(index) or layer == layers[-1]
         )
         size = sum(
-            count * layer_activations(training, moe, _recompute_of(training, is_whole), expert)
-            for (moe, is_whole), count in kinds.items()
+            count * layer_activations(training, kind, _recompute_of(training, is_whole), expert)
+            for (kind, is_whole), count in kinds.items()
         )
         size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:
@@ -371,7 +430,7 @@ def _prediction_activations(training: Training, expert: int | None) -> int:
     """
     model = training.model
     recompute = _recompute_of(training, training.recomputes_predictions)
-    of_layer = layer_activations(training, model.is_moe(model.layers - 1), recompute, expert)
+    of_layer = layer_activations(training, model.prediction_kind, recompute, expert)
     return of_layer + 4 * 2 * training.tokens * model.hidden // training.shard
 
 
@@ -395,15 +454,15 @@ def _logits(training: Training) -> int:
 
 def _work(training: Training, stage: int, expert: int | None) -> int:
     """Returns the bytes that a single op needs in addition: a layer computed again, attention's scores."""
-    kinds = {moe for chunk in training.stage_chunks for moe, _ in training.kinds_of(stage, chunk)}
+    kinds = {kind for chunk in training.stage_chunks for kind, _ in training.kinds_of(stage, chunk)}
     if any(training.predictions_of(stage, chunk) for chunk in training.stage_chunks):
-        kinds.add(training.model.is_moe(training.model.layers - 1))
+        kinds.add(training.model.prediction_kind)
     size = 0
     if training.recompute == "full":
-        size = max((layer_activations(training, moe, "none", expert) for moe in kinds), default=0)
+        size = max((layer_activations(training, kind, "none", expert) for kind in kinds), default=0)
     else:
-        size = max((_recomputed_bytes(training, moe, expert) for moe in kinds), default=0)
-    of_layers = [layer_parameters(training, moe) for moe in kinds]
+        size = max((_recomputed_bytes(training, kind, expert) for kind in kinds), default=0)
+    of_layers = [layer_parameters(training, kind) for kind in kinds]
     if _holds(training) == "fsdp":
         if training.zero >= 2 and training.pp == 1:
             # The gradients of a unit, and the copy of them that is reduced.
@@ -419,19 +478,22 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
     return size
 
 
-def _recomputed_bytes(training: Training, moe: bool, expert: int | None) -> int:
+def _recomputed_bytes(training: Training, kind: int, expert: int | None) -> int:
     """Returns the bytes of the largest output that a row of `--recompute-rows` makes again, which one op
     needs at a time.
     """
+    moe, training = training.model.experts_of(kind), training.of_kind(kind)
     model, sizes = training.model, [0]
-    if "attention" in training.recompute_rows and not training.flash:
+    if "attention" in training.recompute_rows and not training.flash and model.has_scores:
         sizes.append(attention_scores(training))
+    if "mla_up_proj" in training.recompute_rows and model.mla:
+        sizes.append(_heads_bytes(training))
     if "norm" in training.recompute_rows:
         sizes.append(2 * training.tokens * model.hidden // training.shard)
     if "mlp_act" in training.recompute_rows or (moe and "moe_act" in training.recompute_rows):
         tokens, ffn = training.tokens, model.ffn // training.tp
-        if moe and model.moe:
-            loads, ffn = training.loads, model.moe.ffn
+        if moe:
+            loads, ffn = training.loads, moe.ffn
             tokens = training.routed_tokens
             if loads is not None:
                 tokens = loads.of_rank[loads.hot if expert is None else expert]

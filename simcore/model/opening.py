@@ -1,93 +1,61 @@
-"""Opens a model: by name, with the sizes that its authors published, or from a file in one of its formats."""
+"""Opens a model: by name, or from a file in one of its formats."""
 
 from __future__ import annotations
 
 import os
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.model.sizes import Mla, Model, Moe
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.model.known_models import MODELS, named_model
+from simcore.model.sizes import Model
 
 
-def _megatron(name: str, layers: int, hidden: int, heads: int) -> Model:
-    """Returns a GPT of the Megatron-LM papers (arXiv 2104.04473 table 1, 2205.05198 table 3)."""
-    return Model(
-        name, layers, hidden, heads, heads, hidden // heads, 4 * hidden, False, 51200, 2048,
-        dropout=True, bias="all", norm_bias=True, positions=2048,
-    )  # fmt: skip
-
-
-def _llama3(name: str, layers: int, hidden: int, heads: int, ffn: int) -> Model:
-    """Returns a Llama 3 (arXiv 2407.21783, table 3): 8 key-value heads, trained on 8,192 tokens."""
-    return Model(name, layers, hidden, heads, 8, 128, ffn, True, 128256, 8192, tied_embeddings=False)
-
-
-def _mixtral(name: str, layers: int, hidden: int, heads: int, ffn: int, vocab: int, seq: int) -> Model:
-    """Returns a Mixtral (arXiv 2401.04088; config.json of its authors): 8 experts, 2 a token."""
-    moe = Moe(8, 2, ffn)
-    return Model(name, layers, hidden, heads, 8, 128, ffn, True, vocab, seq, tied_embeddings=False, moe=moe)
-
-
-MODELS: dict[str, Model] = {
-    model.name: model
-    for model in (
-        # arXiv 2005.14165, table 2.1, with GPT-2's vocabulary of 50,257.
-        Model(
-            "gpt-3-175b", 96, 12288, 96, 96, 128, 49152, False, 50257, 2048,
-            dropout=True, bias="all", norm_bias=True, positions=2048,
-        ),
-        _megatron("megatron-22b", 48, 6144, 64),
-        _megatron("megatron-145b", 80, 12288, 96),
-        _megatron("megatron-530b", 105, 20480, 128),
-        _megatron("megatron-1t", 128, 25600, 160),
-        _llama3("llama-3-8b", 32, 4096, 32, 14336),
-        _llama3("llama-3-70b", 80, 8192, 64, 28672),
-        _llama3("llama-3-405b", 126, 16384, 128, 53248),
-        _mixtral("mixtral-8x7b", 32, 4096, 32, 14336, 32000, 4096),
-        _mixtral("mixtral-8x22b", 56, 6144, 48, 16384, 32768, 4096),
-        # arXiv 2412.19437, section 4.2: 61 layers, the first 3 dense; without its multi-token prediction.
-        Model(
-            "deepseek-v3", 61, 7168, 128, 128, 128, 18432, True, 129280, 4096, tied_embeddings=False,
-            moe=Moe(256, 8, 2048, 1, 3), mla=Mla(1536, 512, 128, 64, 128),
-        ),
-        # arXiv 2505.09388, table 2, and its config.json: every layer has 128 experts, none is shared.
-        Model(
-            "qwen3-235b-a22b", 94, 4096, 64, 4, 128, 12288, True, 151936, 4096, tied_embeddings=False,
-            qk_norm=True, moe=Moe(128, 8, 1536),
-        ),
-    )
-}  # fmt: skip
-
-
-def read_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
+def read_model(path: str, data: bytes, model_map: str | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
     """Returns the model in `data`, the bytes of a file of a known format; `path` is for messages.
+
+    model_map: the file of `--model-map`, for a configuration.
 
     Raises InputError with the position of what does not fit.
     """
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         from simcore.model.huggingface import read_config
 
-        return read_config(path, data)
+        return read_config(path, data, model_map)
+    if model_map is not None:
+        raise UsageError(f"--model-map: {printable(path, 60)} is no JSON; a config.json would fit")
+    from simcore.workload.formats.model_files import is_launch
+
+    if is_launch(data):
+        return _launch_model(path, data)
     from simcore.model.toml_file import read_toml_model
 
     return read_toml_model(path, data)
 
 
-def named_model(name: str) -> Model | None:
-    """Returns the model of that name, whatever its case and marks: `GPT-3 175B`, `gpt3-175b`; None if
-    none.
-    """
-    plain_name = _plain(name)
-    return next((model for key, model in MODELS.items() if _plain(key) == plain_name), None)
+def _launch_model(path: str, data: bytes | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """Returns the model of launch arguments, in a file or (without data) in a text."""
+    from simcore.model.launch import read_launch, read_launch_file
+
+    launch = read_launch(path) if data is None else read_launch_file(path, data)
+    if launch.model is None:
+        message = "found launch arguments without a model's sizes; --model NAME beside --from-args would fit"
+        raise InputError(Diagnostic("error", "model-file", message, path))
+    message = "of launch arguments only the model is taken; --from-args takes their layout, too"
+    note = Diagnostic("note", "launch-layout", message, launch.path or path)
+    return launch.model, (*launch.diagnostics, note)
 
 
-def find_model(name: str) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """Returns what `--model` names: a known model, else that of a file.
+def find_model(name: str, model_map: str | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """Returns what `--model` names: a known model, else that of a file. model_map: as of `read_model`.
 
     Raises `UsageError` where it is neither, with a similar name, and InputError as `read_model` does.
     """
     model = named_model(name)
     if model is not None:
+        if model_map is not None:
+            raise UsageError(f"--model-map: {printable(name, 60)} is known by name; a config.json would fit")
         return model, ()
+    if not os.path.lexists(name) and " --" in name:
+        return _launch_model(name)
     if not os.path.lexists(name):
         from difflib import get_close_matches
 
@@ -96,8 +64,4 @@ def find_model(name: str) -> tuple[Model, tuple[Diagnostic, ...]]:
         raise UsageError(f"--model {printable(name, 60)}: neither a file nor a known model; {near}")
     from simcore.workload.opening import read_file
 
-    return read_model(name, read_file(name))
-
-
-def _plain(name: str) -> str:
-    return "".join(char for char in name.lower() if char.isalnum())
+    return read_model(name, read_file(name), model_map)

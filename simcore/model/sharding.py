@@ -188,19 +188,19 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
     model, tp = training.model, training.tp
     dense = experts = 0
     for chunk in training.stage_chunks:
-        for moe, count in training.kinds_of(stage, chunk):
-            of_layer = layer_parameters(training, moe)
+        for kind, count in training.kinds_of(stage, chunk):
+            of_layer = layer_parameters(training, kind)
             dense, experts = dense + count * of_layer.dense, experts + count * of_layer.experts
     embedding = training.padded_vocab // tp * model.hidden
     first = any(training.position(stage, chunk) == 0 for chunk in training.stage_chunks)
     last = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
     if first:
-        dense += embedding + model.positions * model.hidden
+        dense += embedding + model.positions * model.hidden + model.other
     if last:
         dense += model.norm
     predictions = sum(training.predictions_of(stage, chunk) for chunk in training.stage_chunks)
     if predictions:
-        of_layer = layer_parameters(training, model.is_moe(model.layers - 1))
+        of_layer = layer_parameters(training, model.prediction_kind)
         # The projection of the hidden state and the next token's embedding, their norms, and the head's.
         dense += predictions * (of_layer.dense + 2 * model.hidden**2 // tp + 3 * model.norm)
         experts += predictions * of_layer.experts
@@ -224,37 +224,36 @@ def whole_parameters(training: Training, stage: int) -> int:
         size += model.norm if training.is_last(stage, chunk) else 0
         predictions = training.predictions_of(stage, chunk)
         if predictions:
-            moe = model.is_moe(model.layers - 1)
-            size += predictions * (3 * model.norm + _whole_layer_parameters(model, moe))
-        for moe, count in training.kinds_of(stage, chunk):
-            size += count * _whole_layer_parameters(model, moe)
+            size += predictions * (3 * model.norm + _whole_layer_parameters(model, model.prediction_kind))
+        for kind, count in training.kinds_of(stage, chunk):
+            size += count * _whole_layer_parameters(model, kind)
     return size
 
 
-def _whole_layer_parameters(model: Model, moe: bool) -> int:
-    """Returns the parameters of a layer that every rank of tp has."""
-    size = model.attention()[1] + 2 * model.norm
-    if moe and model.moe is not None:
-        return size + model.moe.experts * model.hidden
+def _whole_layer_parameters(model: Model, kind: int) -> int:
+    """Returns the parameters of a layer of a kind that every rank of tp has."""
+    moe, model = model.experts_of(kind), model.of_kind(kind)
+    size = model.attention()[1] + model.norms * model.norm + model.layer_other
+    if moe is not None:
+        return size + moe.whole(model.hidden)
     return size + model.mlp(model.ffn)[1]
 
 
-def layer_parameters(training: Training, moe: bool) -> StageParameters:
-    """Returns the parameters of a rank in one layer."""
-    model, tp = training.model, training.tp
+def layer_parameters(training: Training, kind: int) -> StageParameters:
+    """Returns the parameters of a rank in one layer of a kind."""
+    moe, model, tp = training.model.experts_of(kind), training.model.of_kind(kind), training.tp
     sharded, whole = model.attention()
-    if model.mla is None and model.kv_heads < tp:
+    if model.has_kv_heads and model.kv_heads < tp:
         # A rank has at least one key-value head, so that several ranks have the same ones.
-        sharded += 2 * (tp - model.kv_heads) * model.head_dim * model.hidden
-    dense = sharded // tp + whole + 2 * model.norm
-    if not moe or model.moe is None:
+        sharded += (tp - model.kv_heads) * model.kv_width * model.hidden
+    dense = sharded // tp + whole + model.norms * model.norm + model.layer_other
+    if moe is None:
         sharded, whole = model.mlp(model.ffn)
         return StageParameters(dense + sharded // tp + whole, 0)
-    expert = sum(model.mlp(model.moe.ffn))
-    shared = expert * model.moe.shared_experts // tp
-    router = model.moe.experts * model.hidden
-    here = model.moe.experts // training.ep
-    return StageParameters(dense + shared + router, expert * here // training.etp)
+    expert = sum(model.mlp(moe.ffn, moe.width(model.hidden)))
+    shared = sum(model.mlp(moe.shared_inner)) // tp
+    here = moe.experts // training.ep
+    return StageParameters(dense + shared + moe.whole(model.hidden), expert * here // training.etp)
 
 
 def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
@@ -264,13 +263,13 @@ def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
     first, last = training.position(stage, chunk) == 0, training.is_last(stage, chunk)
     sizes = [
         size
-        for moe, count in training.kinds_of(stage, chunk)
-        for size in [UnitSize(*layer_parameters(training, moe))] * count
+        for kind, count in training.kinds_of(stage, chunk)
+        for size in [UnitSize(*layer_parameters(training, kind))] * count
     ]
     if training.copies > 1:
         sizes = [UnitSize(unit_size.dense + unit_size.experts, 0) for unit_size in sizes]
     if first:
-        sizes.insert(0, UnitSize(embedding + model.positions * model.hidden, 0, True))
+        sizes.insert(0, UnitSize(embedding + model.positions * model.hidden + model.other, 0, True))
     if last:
         # As in `stage_parameters`: a stage with both tables of one model has one where they are tied.
         on_stage = any(training.position(stage, stage_chunk) == 0 for stage_chunk in training.stage_chunks)

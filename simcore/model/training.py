@@ -6,13 +6,17 @@ import math
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
-from simcore.model.engines import ENGINES
+from simcore.model.engines import DEFAULT_ENGINE, ENGINES
+from simcore.model.gpu import find_gpu
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
+from simcore.ranks import ranks_of_domain
 from simcore.records import Struct, replace
+from simcore.units import plural
 from simcore.workload.model import ModelParameters
 
 # Defaults, which are Megatron-LM's.
@@ -28,7 +32,7 @@ _WHY = {
 }
 DEFAULT_GPU = "h100"
 # Kinds of rows for `--recompute-rows`.
-ROW_KINDS = ("attention", "mlp_act", "moe_act", "norm")
+ROW_KINDS = ("attention", "mla_up_proj", "mlp_act", "moe_act", "norm")
 # Megatron-LM's words for them.
 _ROW_ALIASES = {"core_attn": "attention", "layernorm": "norm"}
 # Schedules whose backwards include weight gradients.
@@ -84,7 +88,9 @@ class Training(Struct, frozen=True):
     gpu: str
     """The name or the file of the GPU."""
     cp_comm_type: str = "p2p"
-    """What a cp group exchanges: keys and values, `p2p` (a ring) or `all-gather`; or heads, `a2a`."""
+    """What a cp group exchanges: keys and values, `p2p` (a ring) or `all-gather`; or heads, `a2a`; or heads
+    in inner groups, keys and values between them, `a2a+p2p`.
+    """
     placement: str = "loop"
     """The placement of chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where
     each stage has the layers of another one too, as its last chunk.
@@ -103,6 +109,14 @@ class Training(Struct, frozen=True):
     """The loads of the experts; None where all get the same."""
     etp: int = 1
     """Ranks of a tp group that divide each expert among them: 1, or all."""
+    capacity: float = 0.0
+    """Tokens that every expert runs, padding included, over the mean of those that are routed; 0 without
+    padding.
+    """
+    ep_node: int = 0
+    """Ranks of an expert group in one node, where tokens go to each node once; 0 where they go to experts."""
+    node_limit: int = 0
+    """Nodes that a token goes to at most; 0 for any."""
     fp8_dispatch: bool = False
     """Whether tokens are sent to experts in FP8, and their gradients in backward; they come back in BF16."""
     recompute_rows: frozenset[str] = frozenset()
@@ -125,6 +139,10 @@ class Training(Struct, frozen=True):
     """
     position_predictions: tuple[int, ...] = ()
     """Layers of each position that predict further tokens; () for none."""
+    cp_heads: int = 1
+    """Ranks of a cp group that scatter heads among them: all with `a2a`, an inner group with `a2a+p2p`."""
+    packing: Packing | None = None
+    """The documents in the sequences; None where each sequence is one."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -143,14 +161,20 @@ class Training(Struct, frozen=True):
         return self.microbatch_size * self.seq // self.cp
 
     @property
+    def seen_keys(self) -> float:
+        """Keys of the document of a token, the mean of all tokens: of the whole square of scores."""
+        packing = self.packing
+        return self.seq if packing is None else packing.squares / (self.global_batch * self.seq)
+
+    @property
     def shard(self) -> int:
         """The number by which sequence parallelism divides the tokens between linears."""
         return self.tp if self.sequence_parallel else 1
 
     @property
     def padded_vocab(self) -> int:
-        """The vocabulary as Megatron pads it: a multiple of 128 on each rank of tp."""
-        step = 128 * self.tp
+        """The vocabulary as Megatron pads it: a multiple of the model's step on each rank of tp."""
+        step = self.model.vocab_step * self.tp
         return -(-self.model.vocab // step) * step
 
     @property
@@ -160,8 +184,30 @@ class Training(Struct, frozen=True):
 
     @property
     def routed_tokens(self) -> int:
-        """Tokens that a rank sends to experts in a micro-batch, each counted once for each expert."""
-        return self.tokens * (self.model.moe.experts_per_token if self.model.moe else 0) // self.tp
+        """Tokens that a rank sends to experts in a micro-batch, each counted once for each expert; with
+        padding its capacity at all experts.
+        """
+        moe = self.model.moe
+        if moe is None:
+            return 0
+        routed = self.tokens * moe.experts_per_token // self.tp
+        return moe.experts * math.ceil(self.capacity * routed / moe.experts) if self.capacity else routed
+
+    @property
+    def node_copies(self) -> float:
+        """Returns to how many nodes of an expert group a token goes, its own among them, where each choice of
+        experts is as likely.
+        """
+        moe = self.model.moe
+        assert moe is not None
+        nodes = self.ep // (self.ep_node or self.ep)
+        allowed_nodes = self.node_limit or nodes
+        each = moe.experts // nodes
+        allowed_experts = allowed_nodes * each
+        missed = math.comb(allowed_experts - each, moe.experts_per_token) / math.comb(
+            allowed_experts, moe.experts_per_token
+        )
+        return allowed_nodes * (1 - missed)
 
     @property
     def expert_tokens(self) -> int:
@@ -225,6 +271,16 @@ class Training(Struct, frozen=True):
         first = sum(self.position_layers[:position])
         return range(first, first + self.position_layers[position])
 
+    @property
+    def cp_ring(self) -> int:
+        """Ranks of a cp group that have the same heads, between which keys and values go."""
+        return self.cp // self.cp_heads
+
+    @property
+    def cp_inner(self) -> int:
+        """Ranks of an inner group of a cp group, where it has such groups; else 0."""
+        return self.cp_heads if 1 < self.cp_heads < self.cp else 0
+
     def recomputes(self, index: int) -> bool:
         """Returns whether the layer of such an index in a virtual stage runs forward again as a whole."""
         count, period = self.recompute_layers
@@ -250,11 +306,30 @@ class Training(Struct, frozen=True):
         """How many layers predict further tokens."""
         return sum(self.position_predictions)
 
-    def kinds_of(self, stage: int, chunk: int) -> list[tuple[bool, int]]:
-        """Returns (has experts, number of layers) of a virtual stage, for each kind that it has."""
+    def of_kind(self, kind: int) -> Training:
+        """Returns the training of a model whose layers are all of a kind."""
+        if not self.model.kinds:
+            return self
+        key = id(self), kind
+        if key not in _OF_KIND:
+            while len(_OF_KIND) >= _MOST_CACHED:
+                del _OF_KIND[next(iter(_OF_KIND))]
+            _OF_KIND[key] = self, replace(self, model=self.model.kinds[kind])
+        return _OF_KIND[key][1]
+
+    def kinds_of(self, stage: int, chunk: int) -> list[tuple[int, int]]:
+        """Returns (kind, number of layers) of a virtual stage, for each kind that it has."""
         layers, moe = self.layers_of(stage, chunk), self.model.moe
+        if self.model.kinds:
+            kinds = self.model.pattern[layers.start : layers.stop]
+            return [(kind, kinds.count(kind)) for kind in sorted(set(kinds))]
         dense = len(layers) if moe is None else min(max(moe.dense_layers - layers.start, 0), len(layers))
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
+
+
+# Trainings of one kind of layer, with the training that they are of, whose id is the key.
+_OF_KIND: dict[tuple[int, int], tuple[Training, Training]] = {}
+_MOST_CACHED = 256
 
 
 def resolve_training(model: Model, parameters: ModelParameters) -> Training:
@@ -286,6 +361,9 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
 
     tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
     ep = parameters.ep or 1
+    seq = parameters.seq or model.seq
+    if model.longest > seq and parameters.seq is None:
+        assumed("seq", seq, f"of the {model.longest} positions of the model")
     world = parameters.world
     if world is None:
         world = tp * cp * pp
@@ -298,8 +376,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         raise UsageError(f"world {world} is not a multiple of {degrees} = {ranks}: {near} would fit")
     dp = world // ranks
     _check_divides(model, tp, ep, dp * cp)
-    seq = parameters.seq or model.seq
-    if parameters.seq is None:
+    if model.longest <= seq and parameters.seq is None:
         assumed("seq", seq, "the model's")
     if seq % (cp * (2 if cp > 1 else 1)):
         step = 2 * cp
@@ -336,7 +413,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
         position_predictions=pipeline.predictions,
     )  # fmt: skip
-    _check_heads(training)
+    training = replace(training, cp_heads=_head_ranks(training, parameters, assumed))
     training = _with_engine(training, parameters, choice, assumed)
     training = _with_sharding(training, parameters, choice, assumed)
     if parameters.overlap_tp:
@@ -353,27 +430,51 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, offload_layers=_offloaded_layers(training, parameters))
     training = replace(training, etp=_expert_tensor_degree(training, parameters))
-    training = replace(
-        training, loads=_loads(training, parameters), fp8_dispatch=_fp8_dispatch(training, parameters)
-    )
+    training = replace(training, capacity=_padded_capacity(training, parameters))
+    training = _with_dispatch(training, parameters)
+    training = replace(training, loads=_loads(training, parameters))
+    training = replace(training, packing=_packing(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
 
 
-def _check_heads(training: Training) -> None:
-    """Raises `UsageError` where heads cannot be divided among the ranks of a sequence."""
+def _head_ranks(
+    training: Training, parameters: ModelParameters, assumed: Callable[[str, object, str], None]
+) -> int:
+    """Returns how many ranks of a sequence scatter heads. Raises `UsageError` where heads, or ranks, cannot
+    be divided so.
+    """
     model, tp, cp = training.model, training.tp, training.cp
-    if cp == 1 or training.cp_comm_type != "a2a":
-        return
+    kind, inner = training.cp_comm_type, parameters.cp_inner
+    if inner is not None and kind != "a2a+p2p":
+        raise UsageError(
+            f"--cp-inner is of --cp-comm-type a2a+p2p: found {kind}; without --cp-inner it would fit"
+        )
+    if kind not in ("a2a", "a2a+p2p") or (cp == 1 and inner is None):
+        return 1
     kinds = [("query heads", model.heads // tp)]
     if not model.mla:
         kinds.append(("key-value heads", max(model.kv_heads // tp, 1)))
     fitting = [degree for degree in range(1, cp + 1) if all(heads % degree == 0 for _, heads in kinds)]
-    for words, heads in kinds:
-        if heads % cp:
+    ranks, words, others = cp, f"--cp-comm-type a2a: cp {cp}", ": cp {} would fit, or p2p or all-gather"
+    if kind == "a2a+p2p":
+        fitting = [degree for degree in fitting if cp % degree == 0]
+        if inner is None:
+            server = find_gpu(training.gpu).server
+            ranks = max(degree for degree in fitting if degree == 1 or degree * tp <= server)
+            assumed("cp_inner", ranks, f"as a server of {server} has room for")
+            return ranks
+        ranks, words, others = inner, f"--cp-inner {inner}", ": {} would fit"
+        if cp % inner:
             raise UsageError(
-                f"--cp-comm-type a2a: cp {cp} does not divide the {heads} {words} of a rank of tp {tp}: cp "
-                f"{_nearest_words(fitting, cp)} would fit, or p2p or all-gather"
+                f"{words} does not divide cp {cp}{others.format(_nearest_words(fitting, inner))}"
             )
+    for heads_words, heads in kinds:
+        if heads % ranks:
+            raise UsageError(
+                f"{words} does not divide the {heads} {heads_words} of a rank of tp {tp}"
+                f"{others.format(_nearest_words(fitting, ranks))}"
+            )
+    return ranks
 
 
 def _with_engine(
@@ -387,7 +488,7 @@ def _with_engine(
     """
     name = parameters.engine_preset
     if name is None:
-        name, why = "megatron", "as nothing that Megatron lacks is asked for"
+        name, why = DEFAULT_ENGINE, "as nothing that Megatron lacks is asked for"
         if training.zero >= 2:
             name, why = "fsdp", f"as ZeRO {training.zero} is PyTorch's"
         assumed("engine_preset", name, why)
@@ -475,6 +576,15 @@ def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozens
             f"--recompute-rows moe_act: {printable(training.model.name, 40)} has no experts; mlp_act would "
             "fit"
         )
+    if "mla_up_proj" in words:
+        words_there = f"--recompute-rows mla_up_proj: {printable(training.model.name, 40)}"
+        if training.model.mla is None:
+            raise UsageError(f"{words_there} has no latent attention; attention would fit")
+        if ENGINES[training.engine].selective_by_op:
+            raise UsageError(
+                f"{words_there} under {training.engine}, which runs every second product again; "
+                "--engine-preset megatron would fit"
+            )
     if training.recompute == "full":
         raise UsageError(
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
@@ -531,20 +641,76 @@ def _expert_tensor_degree(training: Training, parameters: ModelParameters) -> in
     return etp
 
 
-def _fp8_dispatch(training: Training, parameters: ModelParameters) -> bool:
-    """Returns whether tokens are sent in FP8. Raises `UsageError` where none are sent."""
-    precision, choices = parameters.dispatch_precision, flag_of("dispatch_precision").choices
-    if precision is None:
-        return False
-    if precision not in choices:
+def _padded_capacity(training: Training, parameters: ModelParameters) -> float:
+    """Returns the capacity that every expert is filled up to, over the mean; 0 without padding. Raises
+    `UsageError` where nothing can be filled up.
+    """
+    if not parameters.pad_to_capacity:
+        return 0.0
+    if training.model.moe is None:
         raise UsageError(
-            f"--dispatch-precision {printable(precision, 40)}: one of {', '.join(choices)} is expected"
+            f"--pad-to-capacity: {printable(training.model.name, 40)} has no experts; a model with them "
+            "would fit"
         )
-    if training.ep == 1:
+    if parameters.expert_capacity is None:
+        raise UsageError("--pad-to-capacity: with --expert-capacity, 1 or more, it would fit")
+    if parameters.expert_imbalance is not None:
         raise UsageError(
-            "--dispatch-precision is of what is sent to experts: found ep 1; --ep 2 or more would fit"
+            "--pad-to-capacity with --expert-imbalance: every expert runs its capacity, whatever is routed; "
+            "one of the two would fit"
         )
-    return precision == "fp8"
+    return parameters.expert_capacity
+
+
+def _with_dispatch(training: Training, parameters: ModelParameters) -> Training:
+    """Returns the training with the way of tokens to experts. Raises `UsageError` where none are sent, or not
+    so.
+    """
+    limit, moe = parameters.node_limit, training.model.moe
+    for field in ("dispatch", "node_limit", "dispatch_precision"):
+        value, flag = getattr(parameters, field), flag_of(field)
+        if value is None:
+            continue
+        if flag.choices and value not in flag.choices:
+            raise UsageError(
+                f"{flag.option} {printable(value, 40)}: one of {', '.join(flag.choices)} is expected"
+            )
+        if training.ep == 1 or moe is None:
+            raise UsageError(
+                f"{flag.option} is of what is sent to experts: found ep 1; --ep 2 or more would fit"
+            )
+    if parameters.dispatch_precision == "fp8":
+        training = replace(training, fp8_dispatch=True)
+    if moe is None or (parameters.dispatch != "hierarchical" and limit is None):
+        return training
+    inside = _ranks_in_node(training, parameters)
+    nodes = training.ep // inside
+    if limit is not None:
+        least = -(-moe.experts_per_token * nodes // moe.experts)
+        if not least <= limit <= nodes:
+            raise UsageError(
+                f"--node-limit {limit}: the {moe.experts} experts are on {plural(nodes, 'node')}, the "
+                f"{moe.experts_per_token} of a token on {least} or more; {_range_words(least, nodes)} would "
+                "fit"
+            )
+    if parameters.dispatch != "hierarchical" or nodes == 1:
+        return training
+    if parameters.expert_imbalance is not None:
+        raise UsageError("--dispatch hierarchical with --expert-imbalance: one of the two would fit")
+    return replace(training, ep_node=inside, node_limit=limit or 0)
+
+
+def _ranks_in_node(training: Training, parameters: ModelParameters) -> int:
+    """Returns how many neighbours of an expert group are in one server of the GPU."""
+    server = ranks_of_domain(find_gpu(training.gpu).server, training.world)
+    # Neighbours on dp are as many ranks apart.
+    apart = training.tp * (training.pp if parameters.rank_order == "tp-pp-dp" else 1)
+    inside = max(1, server // apart) * (min(training.tp, server) if training.etp == 1 else 1)
+    return math.gcd(inside, training.ep)
+
+
+def _range_words(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:
@@ -558,8 +724,9 @@ def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | Non
             raise UsageError(
                 f"{option}: {printable(training.model.name, 40)} has no experts; a model with them would fit"
             )
-        if parameters.expert_imbalance is None:
-            raise UsageError(f"{option} is of uneven loads: with --expert-imbalance it would fit")
+        if parameters.expert_imbalance is None and not (field == "expert_capacity" and training.capacity):
+            others = " or --pad-to-capacity" if field == "expert_capacity" else ""
+            raise UsageError(f"{option} is of uneven loads: with --expert-imbalance{others} it would fit")
     placement = parameters.expert_placement
     if placement is not None and placement not in flag_of("expert_placement").choices:
         choices = ", ".join(flag_of("expert_placement").choices)
@@ -567,6 +734,20 @@ def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | Non
     if moe is None:
         return None
     return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+
+
+def _packing(training: Training, parameters: ModelParameters) -> Packing | None:
+    """Returns the documents in the sequences. Raises `UsageError` where they change nothing."""
+    if parameters.seq_imbalance is None:
+        return None
+    if not training.flash:
+        raise UsageError(
+            "--seq-imbalance with --flash off: attention computes all scores of a sequence, whatever its "
+            "documents; --flash on would fit"
+        )
+    return pack_documents(
+        parameters, training.dp, training.microbatches, training.microbatch_size, training.seq
+    )
 
 
 def _with_sharding(
@@ -697,15 +878,15 @@ def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
 
 
 def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
-    if model.heads % tp:
-        fitting = [degree for degree in range(1, model.heads + 1) if model.heads % degree == 0]
-        raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "
+    heads = math.gcd(*map(_count_heads, model.kinds or (model,)))
+    ffn = math.gcd(*(kind.ffn for kind in model.kinds)) if model.kinds else model.ffn
+    if heads % tp:
+        fitting = [degree for degree in range(1, heads + 1) if heads % degree == 0]
+        raise UsageError(f"--tp {tp} does not divide the {heads} heads of {printable(model.name, 40)}: "
                          f"{_nearest_words(fitting, tp)} would fit")  # fmt: skip
-    if model.ffn % tp:
-        fitting = _common_divisors(model.ffn, model.heads)
-        raise UsageError(
-            f"--tp {tp} does not divide ffn {model.ffn}: {_nearest_words(fitting, tp)} would fit"
-        )
+    if ffn % tp:
+        fitting = _common_divisors(ffn, heads)
+        raise UsageError(f"--tp {tp} does not divide ffn {ffn}: {_nearest_words(fitting, tp)} would fit")
     if model.moe is None:
         if ep > 1:
             raise UsageError(f"--ep {ep}: {printable(model.name, 40)} has no experts; 1 would fit")
@@ -721,6 +902,15 @@ def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
         raise UsageError(
             f"--ep {ep} does not divide tp x cp x dp {tp * data}: {_nearest_words(fitting, ep)} would fit"
         )
+
+
+def _count_heads(model: Model) -> int:
+    """Returns the heads of a kind of layer, among which tensor parallelism divides it; 0 for any number."""
+    if not model.attends:
+        return 0
+    if model.delta:
+        return math.gcd(model.delta.key_heads, model.delta.value_heads)
+    return model.mamba.heads if model.mamba else model.heads
 
 
 def _common_divisors(first: int, other: int) -> list[int]:

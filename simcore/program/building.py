@@ -33,7 +33,7 @@ from simcore.program.ops import (
     StageProgram,
     Wait,
 )
-from simcore.program.order import Action, Shape
+from simcore.program.order import Action, Order, Shape
 from simcore.program.overrides import ANY_ROW
 from simcore.program.plan import ONE_LOOP, Plan, ScheduleDefaults, schedule_defaults
 from simcore.program.policy_builder import PolicyBuilder
@@ -206,27 +206,28 @@ def build_program(
     parameters: ScheduleParameters,
     scales: LayerScales = _NO_SCALES,
     least_forward_bytes: int = 0,
+    order: Order | None = None,
 ) -> tuple[Program, list[Diagnostic]]:
     """Returns the program of one step in dialect simai, and what was assumed for it.
 
-    least_forward_bytes: the size that a smaller forward collective is raised to, unless it is empty. Raises
-    `UsageError` for an unknown schedule, a number of micro-batches that does not fit, and collectives over
-    all ranks that would hang.
+    least_forward_bytes: the size that a smaller forward collective is raised to, unless it is empty. order:
+    of a schedule that is searched. Raises `UsageError` for an unknown schedule, a number of micro-batches
+    that does not fit, and collectives over all ranks that would hang.
     """
     if workload.is_table:
         _check_rows(workload)
         check_names(workload, scales)
         program, diagnostics = build_table_program(workload, layout, parameters, scales, MOST_OPS)
         return program, diagnostics + _ignored_parameters(workload, parameters, program.schedule)
-    plans = plan_program(workload, layout, parameters, scales, least_forward_bytes)
-    schedule, plan, order = plans.schedule, plans.plan, plans.order
+    plans = plan_program(workload, layout, parameters, scales, least_forward_bytes, order)
+    schedule, plan, actions = plans.schedule, plans.plan, plans.actions
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
         builder = StageBuilder(plan, stage)
-        if order is None:
+        if actions is None:
             builder.loop_over_rows()
         else:
-            builder.run_steps(tuple(order(stage)))
+            builder.run_steps(tuple(actions(stage)))
         stages.append(builder.finish())
         if stage == 0 and schedule.pipelined:
             _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
@@ -246,10 +247,12 @@ class ProgramPlan(NamedTuple):
     """The rules of the schedule."""
     plan: Plan
     """What all stages share."""
-    order: Callable[[int], Iterable[Action]] | None
+    actions: Callable[[int], Iterable[Action]] | None
     """Gives a stage's actions; None without a pipeline."""
     diagnostics: list[Diagnostic]
     """What was assumed."""
+    order: Order | None = None
+    """The order, of a schedule that is searched."""
 
 
 def assemble_program(
@@ -269,6 +272,7 @@ def assemble_program(
         steps=plan.steps,
         rules=plans.schedule,
         placement=plan.placement,
+        packings=plan.workload.packed.of_replica if plan.workload.packed is not None else (),
     )
 
 
@@ -278,6 +282,7 @@ def plan_program(
     parameters: ScheduleParameters,
     scales: LayerScales = _NO_SCALES,
     least_forward_bytes: int = 0,
+    order: Order | None = None,
 ) -> ProgramPlan:
     """Returns the plan of a program in dialect simai, with what was assumed. Raises as
     `build_program` does.
@@ -289,10 +294,11 @@ def plan_program(
         defaults = defaults._replace(schedule="interleaved")
     name = defaults.schedule if parameters.schedule is None else parameters.schedule
     schedule, _ = find_schedule(name)
-    order = None
+    actions = None
     if schedule.pipelined:
-        plan, order, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
+        plan, actions, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
         diagnostics += notes
+        actions = actions if order is None else order.stages.__getitem__
     else:
         plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=parameters.passes)
         _check_passes(workload, parameters.passes, queued=False)
@@ -300,7 +306,7 @@ def plan_program(
     check_names(workload, scales)
     plan.layer_scales = scales
     diagnostics += _ignored_parameters(workload, parameters, name)
-    return ProgramPlan(name, schedule, plan, order, diagnostics)
+    return ProgramPlan(name, schedule, plan, actions, diagnostics, order)
 
 
 def build_policy_program(

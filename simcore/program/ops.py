@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from simcore.program.blocks import Structure
 from simcore.program.order import KINDS, SINGLE_STAGE, Action, Order, Placement
 from simcore.program.schedules import SCHEDULES, Schedule
 from simcore.records import NamedTuple, Struct, field
+from simcore.units import split_by_weight
 from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
 COMPUTE = 0
 STREAMS = (
-    "compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload",
-    "pp>next", "pp>prev",
+    "compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a",
+    "cp_p2p", "ep_intra", "ep_inter", "pp>next", "pp>prev",
 )  # fmt: skip
 STREAM_OF_GROUP: dict[GroupKind, int] = {
     "tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6, "dp_shard": 7, "dp_replicate": 8,
-    "offload": 9,
+    "offload": 9, "cp_a2a": 10, "cp_p2p": 11, "ep_intra": 12, "ep_inter": 13,
 }  # fmt: skip
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 # Tables for `bytes.translate` of a column of streams: 1 for the stream of the index; 1 for all but compute.
@@ -27,7 +28,7 @@ IS_STREAM = [bytes(other == stream for other in range(256)) for stream in range(
 IS_COMMUNICATION = bytes(stream != COMPUTE for stream in range(256))
 # Copies to the host's memory and back, each of one rank alone.
 OFFLOAD = 9
-TO_NEXT, TO_PREVIOUS = 10, 11
+TO_NEXT, TO_PREVIOUS = 14, 15
 # Stream -> the stream whose lane displays it: both of the pipeline share one.
 LANE_OF_STREAM = (*STREAMS[:TO_NEXT], "pp", "pp")
 # The streams on which a rank receives, as users see them, named by the side of the receiver. The previous
@@ -50,9 +51,13 @@ class ComputeCost(NamedTuple):
     """The factor of its layer."""
     by_rank: tuple[int, ...] = ()
     """ns by index in the expert group, where the ranks of one differ."""
+    by_packing: tuple[int, ...] = ()
+    """ns in each of the different micro-batches, where these differ by their documents."""
 
-    def ns_of(self, expert: int) -> int:
-        """Returns the ns of the rank at an index in its expert group."""
+    def ns_of(self, expert: int, packing: int = 0) -> int:
+        """Returns the ns of the rank at an index in its expert group, in one of the micro-batches."""
+        if self.by_packing:
+            return self.by_packing[packing]
         return self.by_rank[expert] if self.by_rank else self.ns
 
 
@@ -109,7 +114,45 @@ class OverlapCost(NamedTuple):
     """
 
     collective: CollectiveCost
-    costs: tuple[tuple[ComputeCost | CollectiveCost, int], ...]
+    costs: tuple[tuple[ComputeCost | CollectiveCost | SplitCost, int], ...]
+
+
+class SplitCost(NamedTuple):
+    """A cell whose collective and products are split (`SplitCell`), as one op: no other collective is on its
+    stream when it begins, and none of its own when it ends.
+    """
+
+    collective: CollectiveCost
+    """The whole collective."""
+    split_count: int
+    """How many splits the products have, one more than the collective."""
+    before: ComputeCost
+    """What comes before the products."""
+    product_ns: int
+    """The compute of the products, ns."""
+    rest: ComputeCost
+    """What follows the products."""
+
+    def ns_of(self, price: Callable[[ComputeCost | CollectiveCost], int]) -> int:
+        """Returns the duration. price: what a cost takes alone."""
+        moves, whole_ns = self.split_count - 1, price(self.collective)
+        splits = [whole_ns * (move + 1) // moves - whole_ns * move // moves for move in range(moves)]
+        scale = self.before.scale
+        products = [
+            price(ComputeCost(ns, scale)) for ns in split_by_weight((1,) * self.split_count, self.product_ns)
+        ]
+        time = arrival = price(self.before)
+        if self.collective.collective == "ALLGATHER":
+            time += products[0]
+            for split_ns, product_ns in zip(splits, products[1:], strict=True):
+                arrival += split_ns
+                time = max(time, arrival) + product_ns
+        else:
+            for split_ns, product_ns in zip(splits, products, strict=False):
+                time += product_ns
+                arrival = max(time, arrival) + split_ns
+            time = max(time + products[-1], arrival)
+        return time + price(self.rest)
 
 
 class SequenceCost(NamedTuple):
@@ -118,12 +161,14 @@ class SequenceCost(NamedTuple):
     costs: each distinct cost with how often it is there.
     """
 
-    costs: tuple[tuple[ComputeCost | CollectiveCost | OverlapCost, int], ...]
+    costs: tuple[tuple[ComputeCost | CollectiveCost | OverlapCost | SplitCost, int], ...]
 
 
 # Codes of the steps of a part of a micro-batch: (code, its cost, its stream among those of the part; of a
-# JOIN the index of the BEGIN that it waits for).
-RUN, BEGIN, BLOCK, JOIN = range(4)
+# JOIN the index of the BEGIN that it waits for). MARK notes on the stream behind it, a mark, when the next
+# collective of a stream can begin. ADVANCE counts what follows from there on, and AWAIT waits until what was
+# counted is over.
+RUN, BEGIN, BLOCK, JOIN, MARK, ADVANCE, AWAIT = range(7)
 
 
 class PartCost(NamedTuple):
@@ -134,13 +179,18 @@ class PartCost(NamedTuple):
     """
 
     streams: tuple[int, ...]
-    """The streams of these collectives."""
-    steps: tuple[tuple[int, Cost | SequenceCost | OverlapCost, int], ...]
+    """The streams of these collectives, and marks (`mark_of`)."""
+    steps: tuple[tuple[int, Cost | SequenceCost | OverlapCost | SplitCost, int], ...]
+
+
+def mark_of(stream: int) -> int:
+    """Returns the mark of a stream: when the gathers of a step began on it."""
+    return len(STREAMS) + stream
 
 
 Cost = ComputeCost | CollectiveCost | TransferCost
 # Includes costs of several ops as one, for runs of which only the step time is needed.
-AnyCost = Cost | SequenceCost | OverlapCost | PartCost
+AnyCost = Cost | SequenceCost | OverlapCost | SplitCost | PartCost
 
 
 class Receive(NamedTuple):
@@ -383,6 +433,12 @@ class Program(Struct, frozen=True):
     """The rules of the schedule, also of one from a file."""
     placement: Placement = SINGLE_STAGE
     """Where the parts of the model are."""
+    packings: tuple[tuple[int, ...], ...] = ()
+    """By replica, for each micro-batch which of the different ones it is; () where they do not differ."""
+
+    def packing_of(self, replica: int, microbatch: int) -> int:
+        """Returns which of the different micro-batches one of a replica is."""
+        return self.packings[replica][microbatch] if self.packings and microbatch >= 0 else 0
 
     @property
     def stage_ops(self) -> int:

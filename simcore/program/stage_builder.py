@@ -23,7 +23,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import OpSegment, Plan, RowBuilder, merge_ops
+from simcore.program.plan import Gathers, OpSegment, Plan, RowBuilder, merge_ops
 from simcore.records import NamedTuple
 from simcore.units import split_by_weight
 from simcore.workload.model import Phase
@@ -72,8 +72,9 @@ class StageBuilder:
         # Chunk -> its first micro-batch forward; its last one whose weight gradients are made.
         self._first_forward: dict[int, int] = {}
         self._last_gradient: dict[int, int] = {}
-        # (copy, row) -> the gathers that its first forward waits for.
+        # (copy, row) -> the gathers that its first forward waits for, and all of them where ops are merged.
         self._gathered: dict[tuple[int, int], list[int]] = {}
+        self._gathers = Gathers()
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
         stages = plan.workload.stages
@@ -87,11 +88,7 @@ class StageBuilder:
         """Append all steps, or so many: the start of each, its actions in order, its end. No step waits for
         one of another stage.
         """
-        for action in actions:
-            if action.kind == "F":
-                self._first_forward.setdefault(action.chunk, action.microbatch)
-            elif action.kind != "I":
-                self._last_gradient[action.chunk] = action.microbatch
+        self.find_ends(actions)
         for step in range(self.plan.steps if steps is None else steps):
             self._step = step
             if step:
@@ -100,17 +97,25 @@ class StageBuilder:
             self._run_actions(actions)
             self.end_of_step()
 
+    def find_ends(self, actions: Sequence[Action]) -> None:
+        """Find the first forward of each chunk among these actions, and the last one that makes gradients."""
+        for action in actions:
+            if action.kind == "F":
+                self._first_forward.setdefault(action.chunk, action.microbatch)
+            elif action.kind != "I":
+                self._last_gradient[action.chunk] = action.microbatch
+
     def _run_actions(self, actions: Sequence[Action]) -> None:
         do = {"F": self.forward, "B": self.backward, "I": self.input_grad, "W": self.weight_grad}
         waiting: Action | None = None
         for action in actions:
-            if waiting is None and action.paired and self.plan.overlapped and not self._is_special(action):
+            if waiting is None and action.paired and self.plan.overlapped and not self.is_special(action):
                 waiting = action
                 continue
             first = len(self.ops)
             if waiting is None:
                 do[action.kind](action.microbatch, action.chunk)
-            elif self._is_special(action):
+            elif self.is_special(action):
                 do[waiting.kind](waiting.microbatch, waiting.chunk)
                 self._stretches.append(first, len(self.ops), waiting, self._step)
                 first, waiting = len(self.ops), None
@@ -172,15 +177,22 @@ class StageBuilder:
         else:
             self._segment(part, microbatch, rows)
 
-    def _is_special(self, action: Action) -> bool:
+    def is_special(self, action: Action) -> bool:
         """Returns whether collectives of the start or the end of the step run among the rows of an action."""
         microbatch, chunk = action.microbatch, action.chunk
         if action.kind == "F":
             return self._gathers_first(microbatch, chunk)
         return action.kind != "I" and self._reduces_last(microbatch, chunk)
 
+    def special_ops(self, action: Action) -> None:
+        """Append the rows of an action among which such collectives run, nothing of other stages."""
+        if action.kind == "F":
+            self._forward_as_gathered(action.microbatch, action.chunk)
+        else:
+            self._gradients(action.microbatch, action.chunk, "bwd" if action.kind == "B" else "wg")
+
     def _gathers_first(self, microbatch: int, chunk: int) -> bool:
-        return bool(self._gathered) and self._first_forward[chunk] == microbatch
+        return self._first_forward.get(chunk) == microbatch and self._gathers_in_forward()
 
     def _reduces_last(self, microbatch: int, chunk: int) -> bool:
         last = self._last_gradient[chunk] == microbatch
@@ -249,9 +261,7 @@ class StageBuilder:
             if segment is not None:
                 self.plan.segments[key] = segment
                 return segment
-            segment = OpSegment(Ops(), [])
-            ops, joins, _ = segment
-            row_ops = RowBuilder(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
+            segment, row_ops = self._empty_segment()
             if part == "fwd":
                 for row in rows:
                     row_ops.forward(row)
@@ -264,10 +274,20 @@ class StageBuilder:
             segment = self.plan.segments[key] = self.plan.with_inner(segment)
         return segment
 
+    def _empty_segment(self) -> tuple[OpSegment, RowBuilder]:
+        """Returns a segment, and what appends rows to it."""
+        segment = OpSegment(Ops(), [])
+        ops, joins, _ = segment
+        return segment, RowBuilder(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
+
     def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
-        segment, first = self.part_ops(part, rows), len(self.ops)
         if self.plan.merged_streams is not None:
-            self.parts.append((first, (part, rows)))
+            self.parts.append((len(self.ops), (part, rows)))
+        self._append(self.part_ops(part, rows), microbatch)
+
+    def _append(self, segment: OpSegment, microbatch: int) -> None:
+        """Append the ops of a segment, and their waits."""
+        first = len(self.ops)
         if segment.inner is None:
             self.ops.extend(segment.ops, microbatch)
             self._remember_asynchronous(first)
@@ -375,6 +395,13 @@ class StageBuilder:
             any(self._weights(self._copy_rows(chunk, self._last_gradient[chunk]))) for chunk in chunks
         )
 
+    def _gathers_in_forward(self) -> bool:
+        """Returns whether gathers can be shared out: some row of a first forward has a wg time."""
+        if not self.plan.overlap_param_gather or not self.plan.microbatches:
+            return False
+        chunks = range(0, self.plan.placement.chunks, self.plan.placement.parts)
+        return any(any(self._weights(self._copy_rows(chunk, self._first_forward[chunk]))) for chunk in chunks)
+
     def _gradients_and_reductions(
         self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]
     ) -> None:
@@ -388,8 +415,16 @@ class StageBuilder:
             reduction: self._bucket_bytes(reduction, chunk, microbatch, order, weights)
             for reduction in self._points[1]
         }
-        row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
         recomputed = self.plan.recomputed(rows)
+        if self.plan.merged_streams is not None:
+            segment, row_ops = self._empty_segment()
+            for row in reversed(rows):
+                self._row_gradients(row_ops, part, row, recomputed)
+                for reduction, by_row in parts.items():
+                    row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
+            self._append(merge_ops(segment, self.plan), microbatch)
+            return
+        row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
         for row in reversed(rows):
             first = len(self.ops)
             if row not in recomputed and self._repeats_alone("ig", row):
@@ -431,7 +466,9 @@ class StageBuilder:
 
     def _issue_gathers(self) -> None:
         """Issues the parameter gathers of all layers; a layer's first forward waits for its gather."""
-        wg = self.plan.workload.wg
+        wg, merged = self.plan.workload.wg, self.plan.merged_streams is not None
+        ops = Ops() if merged else self.ops
+        row_ops = RowBuilder(self.plan, ops) if merged else self._row_ops
         for copy in range(self.plan.placement.copies):
             chunk = copy * self.plan.placement.parts
             order = self._copy_rows(chunk, self._first_forward[chunk])
@@ -444,16 +481,30 @@ class StageBuilder:
                 for gather in self._points[4]
             }
             for row in order:
-                first = len(self.ops)
+                first = len(ops)
                 for gather, by_row in parts.items():
-                    self._row_ops.part_of_collective(wg, gather, WG, False, by_row[row])
-                self._gathered[copy, row] = list(range(first, len(self.ops)))
-                self._remember_asynchronous(first)
+                    row_ops.part_of_collective(wg, gather, WG, False, by_row[row])
+                self._gathered[copy, row] = list(range(first, len(ops)))
+                if not merged:
+                    self._remember_asynchronous(first)
+        if merged:
+            table = [cost for _, cost in self.plan.costs]
+            self._gathers = Gathers(ops.stream, [table[cost] for cost in ops.cost])
+            if ops:
+                self._append(self._gathers.segment(self.plan, ops.row[0]), -1)
 
     def _forward_as_gathered(self, microbatch: int, chunk: int) -> None:
         """Append the first F of a chunk: each row waits for its parameters."""
         copy = chunk // self.plan.placement.parts
         rows = self.plan.rows(self.stage, microbatch, chunk)
+        if self.plan.merged_streams is not None:
+            segment, row_ops = self._empty_segment()
+            waits: list[tuple[int, int]] = []
+            for row in rows:
+                waits += [(len(segment.ops), gather) for gather in self._gathered.get((copy, row), ())]
+                row_ops.forward(row)
+            self._append(merge_ops(segment, self.plan, self._gathers, waits), microbatch)
+            return
         row_ops = self._row_ops_of(dict.fromkeys(rows, microbatch))
         for row in rows:
             self._join(self._gathered.get((copy, row), []))
@@ -515,7 +566,7 @@ class StageBuilder:
         That is once for each copy of a stage, as everything at the start and the end of a step.
         """
         self._gathered.clear()
-        if self.plan.overlap_param_gather and self.plan.microbatches:
+        if self._gathers_in_forward():
             self._issue_gathers()
         for row in self._repeat_for_copies(self._prologue):
             self._row_ops.forward(row)

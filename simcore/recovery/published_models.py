@@ -5,7 +5,7 @@ models.
 from __future__ import annotations
 
 from simcore.model.aicb import AicbConfig
-from simcore.model.opening import MODELS
+from simcore.model.known_models import MODELS
 from simcore.records import NamedTuple
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from simcore.diagnostics import printable_within
@@ -153,8 +154,47 @@ def was_queued(rank: RankTrace, before: int, after: int) -> bool | None:
     host = rank.device.host if rank.device is not None else None
     if host is None or host.launcher[after] < 0:
         return None
-    start, end = rank.ops.end[before], rank.ops.start[after]
-    return 2 * (end - max(host.launched[after], start)) > end - start
+    return _is_over(host.launched[after], rank.ops.end[before], rank.ops.start[after])
+
+
+def _is_over(launched: int, start: int, end: int) -> bool:
+    """Returns whether a call that ended at `launched` was over for more than half of a gap."""
+    return 2 * (end - max(launched, start)) > end - start
+
+
+class GapSums(NamedTuple):
+    """The gaps between the operations of devices, by whether what ends them was queued in time."""
+
+    queued: int
+    """How many gaps end with an operation that was queued already."""
+    queued_ns: int
+    late: int
+    """How many end with one that the host launched late."""
+    late_ns: int
+
+
+def sum_gaps(ranks: Sequence[RankTrace]) -> GapSums | None:
+    """Returns the sums over all gaps in which a device runs nothing; None where a trace does not say when
+    what ends them was launched.
+    """
+    queued = queued_ns = late = late_ns = 0
+    for rank in ranks:
+        host = rank.device.host if rank.device is not None else None
+        if host is None:
+            return None
+        starts, launched, launcher = rank.ops.start, host.launched, host.launcher
+        for op, (reached, start) in enumerate(
+            zip(accumulate(rank.ops.end, max), starts[1:], strict=False), 1
+        ):
+            if start <= reached:
+                continue
+            if launcher[op] < 0:
+                return None
+            if _is_over(launched[op], reached, start):
+                queued, queued_ns = queued + 1, queued_ns + start - reached
+            else:
+                late, late_ns = late + 1, late_ns + start - reached
+    return GapSums(queued, queued_ns, late, late_ns)
 
 
 def gap_words(gap: HostGap) -> str:

@@ -20,6 +20,7 @@ from simcore.workload.opening import read_beginning, read_file, read_source, str
 if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
+    from simcore.model.launch import Launch
 
 
 def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
@@ -119,10 +120,10 @@ def require_measured_run(opened: Workload | MeasuredRun | ExecutionSet, requeste
     return opened
 
 
-def open_model(name: str | None) -> Workload:
+def open_model(name: str | None, model_map: str | None = None) -> Workload:
     """Returns the model that `--model` names as a workload without rows.
 
-    name: None where AICB's arguments state the whole model.
+    name: None where AICB's arguments state the whole model. model_map: the file of `--model-map`.
     Raises `UsageError` where it is neither a file nor a known model, InputError for a file that is none.
     """
     from simcore.model.maker import ModelMaker
@@ -131,15 +132,37 @@ def open_model(name: str | None) -> Workload:
         return ModelMaker("AICB arguments", None).empty_workload()
     from simcore.model.opening import find_model
 
-    model, diagnostics = find_model(name)
+    model, diagnostics = find_model(name, model_map)
     return ModelMaker(name if os.path.lexists(name) else model.name, model, diagnostics).empty_workload()
 
 
+def open_launch(launch: Launch, name: str | None = None) -> Workload:
+    """Returns the model of launch arguments as a workload without rows, with what is to be said of them.
+
+    name: the model that `--model` names in its place. Raises `UsageError` where there is none.
+    """
+    from simcore.model.launch import PROJECTS
+    from simcore.model.maker import ModelMaker
+    from simcore.model.opening import find_model
+
+    if name is not None:
+        model, diagnostics = find_model(name)
+        path = name if os.path.lexists(name) else model.name
+        return ModelMaker(path, model, (*diagnostics, *launch.diagnostics)).empty_workload()
+    if launch.model is None:
+        found_words = f"{PROJECTS[launch.project]}'s arguments without the sizes of a model"
+        raise UsageError(f"--from-args: found {found_words}; --model NAME|FILE beside it would fit")
+    return ModelMaker(launch.path, launch.model, launch.diagnostics).empty_workload()
+
+
 def _named_model(name: str) -> Workload | None:
+    if " --" in name:
+        # Launch arguments that state a model.
+        return open_model(name)
     # Paths are no names of models: a path without a file gets the error of a missing file.
     if "/" in name or "." in name:
         return None
-    from simcore.model.opening import named_model
+    from simcore.model.known_models import named_model
 
     return None if named_model(name) is None else open_model(name)
 

@@ -43,13 +43,17 @@ if TYPE_CHECKING:
     from simcore.trace.graph import Cause
     from simcore.trace.trace_graph import TraceGraph
 
-EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
+EXPOSED_KINDS = (
+    "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a", "cp_p2p",
+    "ep_intra", "ep_inter", "pp",
+)  # fmt: skip
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
     "compute recompute": "backward", "compute opt": "optimizer",
     "exposed dp_ep": "exposed expert dp", "exposed all": "exposed comm",
     "exposed cp": "exposed comm", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
-    "exposed offload": "exposed comm",
+    "exposed offload": "exposed comm", "exposed cp_a2a": "exposed comm", "exposed cp_p2p": "exposed comm",
+    "exposed ep_intra": "exposed ep", "exposed ep_inter": "exposed ep",
     # In a bar recomputed forward work is next to the forward work.
 }, in_bars=(FWD, RECOMPUTE, IG, WG, OPT, *range(len(PHASES), len(PHASES) + len(EXPOSED_KINDS) + 3))
 )  # fmt: skip

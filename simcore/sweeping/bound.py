@@ -7,8 +7,9 @@ that overlaps. Of the schedule only the placement of chunks counts, and whether 
 What ZeRO 2 and 3 send for a micro-batch runs one after another on its stream, which takes its time, too.
 
 Layers of one kind take the same time on every stage, so one of each kind is priced for all layouts that split
-it equally. What is not certain to take its time counts as nothing: where transmissions share ports, where
-groups are placed differently from stage to stage, where single ranks or ops have factors.
+it equally. Of uneven experts those of the fullest rank count, and of jitter the shortest that it can make.
+What is not certain to take its time counts as nothing: where transmissions share ports, where groups are
+placed differently from stage to stage, where rows have factors.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from simcore.analysis.fitting import find_training_schedule
 from simcore.cluster import Cluster, ClusterParameters, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
+from simcore.diagnostics import UsageError
 from simcore.engine.finish import part_times
 from simcore.folding.graph import is_aligned
 from simcore.layout import Layout
@@ -44,7 +46,9 @@ from simcore.program.ops import (
     OverlapCost,
     PartCost,
     SequenceCost,
+    SplitCost,
 )
+from simcore.program.overrides import parse_factor
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct, field, replace
@@ -56,6 +60,8 @@ from simcore.workload.model import GroupKind, Phase
 
 # Cached kinds of layout: those next to each other in a sweep.
 _MAX_CACHED = 512
+# The sum of twelve uniforms is at most so far off its mean (`simcore.model.hashed`).
+_LARGEST_NORMAL = 6
 _PARTS = ("fwd", "bwd", "ig", "wg")
 
 
@@ -179,12 +185,13 @@ class Bounds:
 
     def find_bound_ns(self, candidate: Candidate, training: Training) -> int:
         """Returns a step time that no run of a candidate is below, ns; 0 where nothing is certain."""
-        setup = Setup(self.workload, candidate.parameters)
+        shortest = _find_shortest(candidate)
+        if shortest is None:
+            return 0
+        setup = Setup(self.workload, shortest.parameters)
         parameters = setup.parameters
-        if (
-            parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or parameters.expert_imbalance or setup.rules.network.needs_all_ranks
-        ):  # fmt: skip
+        # Layers of several kinds are not told apart here.
+        if training.model.kinds or setup.rules.network.needs_all_ranks:
             return 0
         units = self._units_of(setup, training)
         rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))
@@ -372,7 +379,7 @@ class Bounds:
         parameters = setup.parameters
         return (
             training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
-            training.gpu, parameters.cluster,
+            training.etp, training.cp_inner, training.ep_node, training.gpu, parameters.cluster,
             parameters.dim, parameters.system, parameters.network, parameters.rank_order, parameters.splits,
             parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
@@ -391,7 +398,7 @@ class Bounds:
                 gpu_network = gpu.network_of(training.world)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, setup.parameters.rank_order,
-                training.cp, training.shard_size, whole_experts=True,
+                training.cp, training.shard_size, training.etp == 1, training.cp_inner, training.ep_node,
             )  # fmt: skip
             model = setup.rules.network
             if model.make_cluster:
@@ -410,35 +417,38 @@ class Bounds:
         """Returns the times of one layer of each kind, and of the other parts of a stage, on a rank of stage
         0.
 
-        All ranks of the world are replicas of one stage here: compute waits for the slowest of so many. Where
-        groups of a stage do not lie as those of others do, its own ranks are all of them.
+        All ranks of the world are replicas of one stage here: compute waits for the slowest of so many.
         """
         parameters = setup.parameters
         aligned = self._find_shapes(setup, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
             aligned = False
-        replicas = training.dp * training.pp if aligned else training.dp
+        replicas = training.dp * training.pp
+        # A single micro-batch adds its gradients to none, as those of ZeRO 2 and 3 do.
+        few = 2 if training.zero < 2 and training.microbatches > 1 else 1
         one_stage = replace(
             parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, pipeline_layout=None,
             account_for_embedding=False, account_for_loss=False, zero=None, steps=1,
             world=training.tp * training.cp * replicas, microbatches=None,
-            global_batch=training.microbatch_size * replicas, overlap_grad_reduce=False,
+            global_batch=training.microbatch_size * replicas * few, overlap_grad_reduce=False,
             overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
-            reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
-            offload_layers=None,
+            engine_preset=training.engine, reshard_after_forward=None, shard_size=None, bucket_size=None,
+            offload=None, offload_layers=None,
             # Not every layer runs again, or all do.
             recompute="none" if parameters.recompute_layers else parameters.recompute, recompute_layers=None,
         )  # fmt: skip
-        key = (replace(one_stage, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd)
+        key = (replace(one_stage, global_batch=None, memory_limit=None), few, parameters.overlap_fwd_bwd)
         units = self._units.get(key)
         if units is None or not aligned:
             of_one = Setup(self._few_layers_maker.empty_workload(), one_stage)
-            units = self._price_units(of_one, aligned and not parameters.overlap_fwd_bwd)
+            hot = training.loads.hot if training.loads is not None else 0
+            units = self._price_units(of_one, aligned and not parameters.overlap_fwd_bwd, hot)
             if aligned:
                 _cache(self._units, key, units)
         return units
 
-    def _price_units(self, setup: Setup, sends: bool) -> _Units:
+    def _price_units(self, setup: Setup, sends: bool, expert: int) -> _Units:
+        """Returns the times of a rank's parts. expert: its index in its expert group."""
         workload, layout, scale = setup.workload, setup.layout, setup.parameters.comm_scale
         shapes = _RankShapes(layout, setup.cluster, setup.open_network(), {}, sends)
         plan = plan_program(workload, layout, setup.schedule).plan
@@ -448,7 +458,7 @@ class Bounds:
 
         def cost_ns(cost: AnyCost) -> int:
             if isinstance(cost, ComputeCost):
-                return scaled(cost.ns, setup.parameters.compute_scale * cost.scale)
+                return scaled(cost.ns_of(expert), setup.parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
                 full_ns = self._price(shapes, scale, cost.group, cost.collective, cost.priced_bytes)
                 return cost.share_of(full_ns)
@@ -456,6 +466,8 @@ class Bounds:
                 # On idle streams: other work on them makes it longer.
                 _, times_of = part_times(cost, cost_ns)
                 return times_of[0][0]
+            if isinstance(cost, SplitCost):
+                return cost.ns_of(cost_ns)
             assert isinstance(cost, SequenceCost | OverlapCost)
             ns = sum(cost_ns(part_cost) * count for part_cost, count in cost.costs)
             return max(ns, cost_ns(cost.collective)) if isinstance(cost, OverlapCost) else ns
@@ -491,6 +503,33 @@ class Bounds:
         dense = by_kind.get(False, _NOTHING)
         head = times(final) + (times(loss) if loss else _NOTHING)
         return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
+
+
+def _find_shortest(candidate: Candidate) -> Candidate | None:
+    """Returns a candidate that takes no longer: without jitter and slow ranks or links, each duration
+    as short as these can make it. None where none is known.
+    """
+    parameters = candidate.parameters
+    try:
+        ranks = [parse_factor(text, "", "")[1] for text in parameters.slow_rank]
+        links = [parse_factor(text, "", "")[1] for text in parameters.slow_link]
+    except UsageError:
+        # The run itself says so.
+        return None
+    factor = 1 - _LARGEST_NORMAL * parameters.jitter
+    if parameters.time_scale or parameters.layer_scale or parameters.seq_imbalance:
+        return None
+    if factor <= 0 or max(links, default=1.0) > 1:
+        return None
+    if not (parameters.jitter or ranks or links):
+        return candidate
+    # A little less, as factors are multiplied in another order.
+    factor *= 1 - 1e-9
+    of_shortest = replace(
+        parameters, jitter=0.0, slow_rank=(), slow_link=(), comm_scale=parameters.comm_scale * factor,
+        compute_scale=parameters.compute_scale * factor * min([1.0, *ranks]),
+    )  # fmt: skip
+    return replace(candidate, parameters=of_shortest)
 
 
 def _chunk_times(content: _Content, units: _Units) -> _Times:

@@ -24,8 +24,8 @@ from simcore.sweeping.bound import Bounds
 from simcore.sweeping.peaks import PeakMemory
 from simcore.sweeping.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
 from simcore.sweeping.point_lines import checked_values
-from simcore.sweeping.space import Candidate, Space
-from simcore.sweeping.step_time import StepTimes
+from simcore.sweeping.space import OVERLAPS, Candidate, Space
+from simcore.sweeping.step_time import StepTime, StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import ModelParameters
 from simcore.workload.opening import read_file
@@ -145,6 +145,7 @@ class Evaluator:
         self._limits: dict[tuple[str | None, str], int] = {}
         # The last candidate, and its training.
         self._last_training: tuple[Candidate | None, Training | str | None] = (None, None)
+        self._last_times: tuple[Candidate | None, StepTime | None] = (None, None)
         space = self.definition.space
         # The parameters that are set or vary and that no layout resolves.
         names = dict.fromkeys(
@@ -172,7 +173,7 @@ class Evaluator:
     def check(self, candidate: Candidate) -> CandidateCheck:
         """Returns a candidate with its layout and memory; for a workload file only with the stated layout."""
         parameters = candidate.parameters
-        training = self._training(candidate)
+        training = candidate.refusal or self._training(candidate)
         others = {name: _as_plain(getattr(parameters, name)) for name in self._other_fields}
         if training is None:
             return CandidateCheck(candidate, _stated_layout(candidate) | others)
@@ -184,7 +185,7 @@ class Evaluator:
             limit = self._limit_of(parameters.memory_limit, training.gpu)
             memory = self._memory.max_stage_bytes(
                 training, parameters.schedule, parameters.overlap_fwd_bwd,
-                limit if self.definition.rule else None,
+                limit if self.definition.rule else None, lambda: self._step_time(candidate).order,
             )  # fmt: skip
         except (UsageError, InputError) as error:
             return CandidateCheck(candidate, layout, training.world, work=work, why=_one_line(error))
@@ -213,6 +214,11 @@ class Evaluator:
         self._last_training = candidate, resolved
         return resolved
 
+    def training_of(self, candidate: Candidate) -> Training | None:
+        """Returns how a model is trained; None for a workload file, and where it cannot be."""
+        training = self._training(candidate)
+        return training if isinstance(training, Training) else None
+
     def matches_conditions(self, check: CandidateCheck) -> bool:
         """Returns whether every `--where` holds."""
         where = self.definition.space.where
@@ -228,7 +234,7 @@ class Evaluator:
         if check.why:
             return self._skipped_point(check, f"{CANNOT_BE}: {check.why}")
         try:
-            times = self._times.find_step_time(Setup(self.workload, check.candidate.parameters))
+            times = self._step_time(check.candidate)
         except (UsageError, InputError) as error:
             return self._skipped_point(check, f"{CANNOT_BE}: {_one_line(error)}")
         gpus = times.layout.world
@@ -244,6 +250,15 @@ class Evaluator:
             check, layout=layout, step_time_ns=times.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
             cost=self._cost(gpus, times.step_time_ns),
         )  # fmt: skip
+
+    def _step_time(self, candidate: Candidate) -> StepTime:
+        """Returns the step time of a candidate. Raises as a run does."""
+        last_candidate, times = self._last_times
+        if last_candidate is not candidate or times is None:
+            times = self._times.find_step_time(Setup(self.workload, candidate.parameters))
+            # A schedule that is searched needs its order for the memory, too.
+            self._last_times = candidate, times
+        return times
 
     def oversized_point(self, check: CandidateCheck) -> Point:
         """Returns a point that was left out because it does not fit."""
@@ -340,6 +355,9 @@ def _training_layout(training: Training, schedule: str | None) -> dict[str, Any]
         "zero": training.zero,
         "gpu": training.gpu,
         "sequence_parallel": training.sequence_parallel,
+        "overlap_grad_reduce": training.overlaps_gradients,
+        "overlap_param_gather": training.overlaps_weights,
+        "overlap_tp": training.overlap_tp,
     }
 
 
@@ -352,5 +370,5 @@ def _run_layout(layout: Any, schedule: str, virtual_stages: int) -> dict[str, An
 
 _OF_LAYOUT = {
     "tp", "pp", "ep", "cp", "world", "schedule", "virtual_stages", "microbatches", "microbatch_size",
-    "global_batch", "recompute", "zero", "gpu", "sequence_parallel",
+    "global_batch", "recompute", "zero", "gpu", "sequence_parallel", *OVERLAPS,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from simcore.render.page.blocks import element, escaped, render_section
 from simcore.render.page.document import commands_section, document, facts_section
 from simcore.shell_words import quote_word
-from simcore.sweeping.outcome import Outcome, format_value, label
+from simcore.sweeping.outcome import Outcome, format_value, label, layout_value
 from simcore.sweeping.pages import ASSUMED, columns_of, point_table
 from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, measures
 from simcore.sweeping.point import Point
@@ -31,7 +31,10 @@ def sweep_document(outcome: Outcome, path: str) -> str:
         step = f"{duration(fastest.step_time_ns or 0)} a step"
         tokens = fastest.tokens_per_s
         best = step if tokens is None else f"{_format_figure(tokens)} tokens/s ({step})"
-        layout = [f"{label(name)} {format_value(fastest.layout.get(name))}" for name in columns_of(outcome)]
+        layout = [
+            f"{label(name)} {format_value(layout_value(fastest.layout, name))}"
+            for name in columns_of(outcome)
+        ]
         title = f"{_input_name(fastest)}: {best} at best, with {', '.join(layout)}"
         verdict.insert(0, f"Of {counts[0]}.")
     parts = [
@@ -185,7 +188,9 @@ def _plot(outcome: Outcome) -> str:
     columns = columns_of(outcome)
     for point in sorted(points, key=lambda point: point.index in best):
         x, y = across.at(along(point)), upward.at(up(point))
-        layout_text = ", ".join(f"{label(name)} {format_value(point.layout.get(name))}" for name in columns)
+        layout_text = ", ".join(
+            f"{label(name)} {format_value(layout_value(point.layout, name))}" for name in columns
+        )
         text = f"<title>{escaped(f'{duration(point.step_time_ns or 0)}: {layout_text}')}</title>"
         if point.index in best:
             elements.append(f'<path class="front" d="M{x} {y - 6}l6 6l-6 6l-6 -6z">{text}</path>')

@@ -1,8 +1,10 @@
 """All layouts of a model that fit a number of ranks and its batch, which `--layouts` stands for.
 
 What is set, or varies on its own, stays as it is. The order is always the same: degrees first, then the
-micro-batch size, the schedule with its virtual stages, what is recomputed, and ZeRO. Schedules are those that
-a what-if tries; others are named (`--vary schedule=1f1b,dualpipe`).
+micro-batch size, the schedule with its virtual stages, what is recomputed, and ZeRO. What the trainer of
+`--engine-preset` does not run is refused with that reason; overlaps are on as its recipes have them, or vary
+where these leave them to the user. Schedules are those that a what-if tries; one that is named (`--vary
+schedule=1f1b,dualpipe`) is run whatever the trainer.
 
 Sequence parallelism is on wherever tp is above 1 and divides the tokens: of 240 layouts of four models that
 takes 2 to 7 % off the step in the median, and never adds more than 0.03 %; varying it would double the
@@ -16,19 +18,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from simcore.diagnostics import UsageError
+from simcore.model.engines import DEFAULT_ENGINE, ENGINES, Engine
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
-from simcore.model.training import MEGATRON_SCHEDULES
 from simcore.parameters import flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
-from simcore.sweeping.space import Candidate, Space
+from simcore.sweeping.space import OVERLAPS, Candidate, Space
 from simcore.workload import Workload
 
 # What varies unless it is set.
 VARIED = (
     "tp", "pp", "cp", "ep", "microbatch_size", "schedule", "virtual_stages", "recompute", "zero",
-    "sequence_parallel",
+    "sequence_parallel", *OVERLAPS,
 )  # fmt: skip
 
 
@@ -44,8 +46,17 @@ def list_layouts(workload: Workload, space: Space) -> Iterator[Candidate]:
             raise UsageError("--layouts: --world says how many GPUs there are, one number or 256,512,1024")
         if combination.parameters.global_batch is None:
             raise UsageError("--layouts: --global-batch says how many sequences a step has, like 1024")
-        for layout in _Layouts(maker.model, combination, varied).all():
-            yield Candidate(next(indices), replace(combination.parameters, **layout))
+        name = combination.parameters.engine_preset or DEFAULT_ENGINE
+        if name not in ENGINES:
+            # Whatever is wrong with it is a reason of each layout.
+            yield Candidate(next(indices), combination.parameters)
+            continue
+        layouts, engine = _Layouts(maker.model, combination, varied), ENGINES[name]
+        parameters = replace(combination.parameters, engine_preset=name)
+        for layout in layouts.all():
+            refusal = layouts.refusal(engine, layout)
+            for overlaps in [{}] if refusal else layouts.overlaps(engine, layout):
+                yield Candidate(next(indices), replace(parameters, **layout, **overlaps), refusal)
 
 
 class _Layouts(NamedTuple):
@@ -81,6 +92,24 @@ class _Layouts(NamedTuple):
                             for schedule in self._schedules(tp, pp, batch // (dp * size)):
                                 yield degrees | schedule
 
+    def refusal(self, engine: Engine, layout: dict[str, Any]) -> str:
+        """Returns why the trainer does not run a layout, "" where it does; what was requested is not asked
+        about.
+        """
+        free = {field for field in layout if self._is_free(field)}
+        return engine.misfit(layout, self._replicas(layout), free)
+
+    def overlaps(self, engine: Engine, layout: dict[str, Any]) -> Iterator[dict[str, bool]]:
+        """Yields the overlaps that a layout is run with."""
+        recipe = engine.recipe(layout, self._replicas(layout))
+        free = {field: choices for field, choices in recipe.items() if self._is_free(field)}
+        for values in itertools.product(*free.values()):
+            yield dict(zip(free, values, strict=True))
+
+    def _replicas(self, layout: dict[str, Any]) -> int:
+        """Returns the ranks that hold the same part of the model."""
+        return (self.combination.parameters.world or 1) // ((layout["tp"] or 1) * (layout["pp"] or 1))
+
     def _is_free(self, field: str) -> bool:
         """Returns whether a field varies: it is not set."""
         return field in self.varied and getattr(self.combination.parameters, field) == flag_of(field).default
@@ -102,7 +131,7 @@ class _Layouts(NamedTuple):
         for name in names:
             for chunks in self._chunks(pp, name, microbatches):
                 for recompute in recomputes:
-                    for zero in self._zeros(tp, pp, name) if self._is_free("zero") else (parameters.zero,):
+                    for zero in self._zeros(tp, pp) if self._is_free("zero") else (parameters.zero,):
                         yield {
                             "schedule": name, "virtual_stages": chunks, "recompute": recompute, "zero": zero
                         }  # fmt: skip
@@ -120,14 +149,9 @@ class _Layouts(NamedTuple):
             return [None] if parts == 1 or not layers % (pp * parts) else []
         return [one for one in _divisors(layers // pp) if one > 1 and not layers % (pp * one)]
 
-    def _zeros(self, tp: int, pp: int, schedule: str | None) -> tuple[str, ...]:
-        """Returns the ZeRO stages that make a difference and are possible.
-
-        Without replicas there is nothing to shard; pipelines of Megatron refuse ZeRO 3.
-        """
-        if (self.combination.parameters.world or 1) // (tp * pp) == 1:
-            return ("0",)
-        return ("0", "1", "2") if pp > 1 and schedule in (None, *MEGATRON_SCHEDULES) else ("0", "1", "2", "3")
+    def _zeros(self, tp: int, pp: int) -> tuple[str, ...]:
+        """Returns the ZeRO stages that make a difference: without replicas there is nothing to shard."""
+        return ("0",) if (self.combination.parameters.world or 1) == tp * pp else ("0", "1", "2", "3")
 
 
 def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:

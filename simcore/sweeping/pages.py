@@ -10,9 +10,16 @@ from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.render.export.csv import field
 from simcore.render.report.section import Column, format_table
-from simcore.sweeping.outcome import Outcome, equivalent_words, format_value, label, reason_words
+from simcore.sweeping.outcome import (
+    Outcome,
+    equivalent_words,
+    format_value,
+    label,
+    layout_value,
+    reason_words,
+)
 from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, group_equivalent, measures
-from simcore.sweeping.point import Point
+from simcore.sweeping.point import TIGHT_PERCENT, Point
 from simcore.sweeping.running import SweepProgress
 from simcore.units import byte_size, duration, plural
 
@@ -86,12 +93,19 @@ def remaining_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> 
     )
 
 
-def text_page(outcome: Outcome, title: str, excluded: int = 0, last_lines: Sequence[str] = ()) -> str:
-    """Returns the page as text: counts, the fastest, the front, and sentences. remaining: of
-    `remaining_lines`.
+def text_page(
+    outcome: Outcome,
+    title: str,
+    excluded: int = 0,
+    last_lines: Sequence[str] = (),
+    answers: Sequence[str] = (),
+) -> str:
+    """Returns the page as text: counts, answers, the fastest, the front, and sentences. last_lines: of
+    `remaining_lines`; answers: of `Answers`.
     """
     counts = [*outcome.count_lines(excluded), *last_lines]
     lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
+    lines += ["", *answers] if answers else []
     front = outcome.front
     if not front.points:
         lines.append("Nothing that could be run fits: no table.")
@@ -119,7 +133,10 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, last_lines: Seque
         if len(others) > _MOST_FRONT:
             lines.append(f"  and {len(others) - _MOST_FRONT} more (--json has all)")
     lines += ["", f"* on the front of {names}"]
-    equivalents_text = equivalent_words([*listed_groups, *others[:_MOST_FRONT]])
+    visible_groups = [*listed_groups, *others[:_MOST_FRONT]]
+    if any(group.point.is_tight for group in visible_groups):
+        lines.append(f"! within {TIGHT_PERCENT} % of the memory of a GPU")
+    equivalents_text = equivalent_words(visible_groups)
     lines += [equivalents_text] if equivalents_text else []
     lines += outcome.sentences()
     if outcome.assumed:
@@ -135,7 +152,17 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
     are one row.
     """
     rate = choose_measure(outcome.front.points)
-    heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "equal"]
+    heads = [
+        "",
+        "step",
+        rate.head if rate else "",
+        "slower by",
+        "best in",
+        "memory",
+        "GPUs",
+        "$ a step",
+        "equal",
+    ]
     of_figures = len(heads)
     heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)
@@ -148,11 +175,12 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
             duration(point.step_time_ns or 0),
             "-" if rate is None or (value := rate.value(point)) is None else rate.text(value),
             f"+{100 * more:.1f} %" if more >= 0.0005 else "",
-            "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes),
+            _wins_text(outcome, point),
+            memory_text(point),
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
             f"+{len(others)}" if others else "",
-            *(format_value(point.layout.get(name)) for name in columns),
+            *(format_value(layout_value(point.layout, name)) for name in columns),
         ])  # fmt: skip
     keep = [
         column for column, head in enumerate(heads)
@@ -169,8 +197,29 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
     return format_table(kept_columns, [[row[column] for column in keep] for row in rows])
 
 
-def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the page as JSON: counts, reasons, the best of each family, the front, the sentences."""
+def _wins_text(outcome: Outcome, point: Point) -> str:
+    """Returns `9 of 10`: how often a row is the best under other conditions; "" for one that was not run."""
+    robust = outcome.robustness
+    return (
+        ""
+        if robust is None or point.index not in robust.wins
+        else f"{robust.wins[point.index]} of {robust.conditions}"
+    )
+
+
+def memory_text(point: Point) -> str:
+    """Returns what a rank of the fullest stage needs; with a mark where little of the GPU's is left."""
+    if point.memory_peak_bytes is None:
+        return "-"
+    return byte_size(point.memory_peak_bytes) + (" !" if point.is_tight else "")
+
+
+def json_values(
+    outcome: Outcome, excluded: int = 0, rest: Sequence[str] = (), answers: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns the page as JSON: counts, reasons, the best of each family, the front, the sentences with the
+    answers first.
+    """
     front = outcome.front
     families = front.families() or {None: []}
     return {
@@ -194,7 +243,11 @@ def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -
             for family, groups in families.items()
         ],
         "front": [asdict(point) for point in front.front],
-        "sentences": outcome.sentences(),
+        "best_in": None if outcome.robustness is None else {
+            "runs": outcome.robustness.conditions,
+            "points": {str(index): wins for index, wins in outcome.robustness.wins.items()},
+        },
+        "sentences": [*answers, *outcome.sentences()],
         "assumed": outcome.assumed,
     }  # fmt: skip
 

@@ -6,14 +6,17 @@ stages, so it is found once for all of them; of stages with the same layers the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from simcore.analysis.fitting import find_training_schedule, list_chunk_events
+from simcore.analysis.fitting import find_training_schedule, list_chunk_events, list_held_chunks
 from simcore.diagnostics import UsageError
 from simcore.model.memory import stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
+from simcore.program.order import Order
 from simcore.program.schedule_choice import chunk_mismatch_text, find_schedule
+from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 
 # Every forward comes before every backward: all chunks of all micro-batches are resident at once.
@@ -41,11 +44,17 @@ class PeakMemory:
         self._fullest: dict[object, list[tuple[int, _ChunkChanges]]] = {}
 
     def max_stage_bytes(
-        self, training: Training, schedule: str | None, overlapped: bool, limit: int | None = None
+        self,
+        training: Training,
+        schedule: str | None,
+        overlapped: bool,
+        limit: int | None = None,
+        find_order: Callable[[], Order | None] = lambda: None,
     ) -> int:
         """Returns the bytes of the fullest stage, a lower bound where they exceed `limit`.
 
         Raises `UsageError` for an impossible schedule. overlapped: whether forwards and backwards overlap.
+        find_order: gives the order of a schedule that is searched; without one it holds all that it may.
         """
         if training.model is not self._model:
             # The cached figures are of another model.
@@ -56,7 +65,11 @@ class PeakMemory:
         from_file = _is_file(training, name)
         if limit is not None and (least := self._least(training)) > limit:
             return least
-        peaks = self._peaks_of(training, name, from_file, overlapped)
+        order = find_order() if name in SCHEDULES and SCHEDULES[name].search_limit else None
+        if order is None:
+            peaks = self._peaks_of(training, name, from_file, overlapped)
+        else:
+            peaks = tuple(_find_highest(list_held_chunks(actions), 1) for actions in order.stages)
         key = (peaks, training.chunks, training.placement, training.position_layers)
         fullest = self._fullest.get(key)
         if fullest is None:
@@ -64,7 +77,7 @@ class PeakMemory:
             _drop_oldest(self._fullest)
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
-            training.position_layers, training.shard_size, training.etp,
+            training.position_layers, training.shard_size, training.etp, training.cp_inner, training.ep_node,
         )  # fmt: skip
         static = (
             placement,
@@ -142,8 +155,9 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
         training.recompute, training.recompute_layers, training.recompute_rows, training.loads, training.etp,
+        training.capacity,
         training.precision, training.engine, training.compiled, training.overlap_tp,
-        training.cp_comm_type, training.zero, training.grad_bytes,
+        training.cp_comm_type, training.cp_heads, training.zero, training.grad_bytes,
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from simcore.records import Struct
 from simcore.units import duration
 
 SCHEMA = "wltui.sweep/1"
+# The counts of SimuMax's 28 measured peaks are off by at most so much (docs/accuracy.md).
+TIGHT_PERCENT = 3
 # The start of the reason of a point that was not simulated; the rest states it in full.
 CANNOT_BE, NO_MEMORY, LEFT_OUT, FAILED = "cannot be", "memory", "bound", "failed"
 
@@ -73,6 +75,17 @@ class Point(Struct, frozen=True):
         """Whether its fullest stage fits into a GPU, or may where that is not known."""
         peak, limit = self.memory_peak_bytes, self.memory_limit_bytes
         return peak is None or limit is None or peak <= limit
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether it fits with little room: what a run allocates beside the count may end it."""
+        peak, limit = self.memory_peak_bytes, self.memory_limit_bytes
+        return (
+            self.fits
+            and peak is not None
+            and limit is not None
+            and 100 * peak > (100 - TIGHT_PERCENT) * limit
+        )
 
     @property
     def is_run(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from simcore.diagnostics import Cancelled
 from simcore.records import NamedTuple, Struct, replace
@@ -20,6 +20,7 @@ from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.layouts import list_layouts
 from simcore.sweeping.pareto_front import ParetoFront, Rule, measures_of, rule_of
 from simcore.sweeping.point import Point, bound_words
+from simcore.sweeping.prices import with_cost
 from simcore.sweeping.results_file import ResultsFile
 
 # Points of a wave: enough for about ten processes, and of thousands few are run in vain.
@@ -63,6 +64,8 @@ class SweepOptions(NamedTuple):
     """Whether that file is continued."""
     seconds: float | None = None
     """How long it may take; None: without limit."""
+    prices: Mapping[str, float] | None = None
+    """$ of a GPU for an hour, by its name; None: none are known."""
 
 
 class SweepProgress(Struct):
@@ -100,6 +103,7 @@ class Sweep:
         shard: Shard = Shard(),  # noqa: B008 - frozen, and the whole is the plain case
         wave: int = WAVE,
         is_stopped: Callable[[], bool] = lambda: False,
+        prices: Mapping[str, float] | None = None,
     ) -> None:
         self.evaluator = evaluator
         self.engine = engine
@@ -108,6 +112,7 @@ class Sweep:
         self.shard = shard
         self.wave = wave
         self.is_stopped = is_stopped
+        self.prices = prices or {}
         self.progress = SweepProgress()
         self._earlier_points = (
             {point.index: point for point in file.earlier_points} if file is not None else {}
@@ -123,7 +128,8 @@ class Sweep:
         """Yields every point as it finishes, then already in the file. Points that the file had come, too."""
         for point in self._run_all() if self.rule is None else self._run_pruned(self.rule):
             self.progress.finished += 1
-            yield point
+            # Those of a file may have other prices.
+            yield with_cost(point, self.prices)
 
     def _run_all(self) -> Iterator[Point]:
         """Yields every possible point, simulated."""
@@ -218,6 +224,7 @@ class Sweep:
 
     def _record(self, point: Point) -> Point:
         """Returns a point after writing it if the file does not have it."""
+        point = with_cost(point, self.prices)
         if self.file is not None and point.index not in self._earlier_points:
             self.file.append(point)
         return point
@@ -272,7 +279,9 @@ def open_sweep(
         if file is not None:
             file.close()
         raise
-    return Sweep(options.evaluator, engine, rule, file, options.shard, is_stopped=is_over)
+    return Sweep(
+        options.evaluator, engine, rule, file, options.shard, is_stopped=is_over, prices=options.prices
+    )
 
 
 def _choose_engine(options: SweepOptions, is_over: Callable[[], bool], own_process: bool) -> SweepEngine:

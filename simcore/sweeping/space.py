@@ -33,6 +33,8 @@ _ORDERING = {
     "virtual_stages", "stage_layers", "pipeline_layout", "account_for_embedding", "account_for_loss",
     "steps", "layers", "sequence_parallel",
 }  # fmt: skip
+# The overlaps, and what runs beside compute with each.
+OVERLAPS = {"overlap_grad_reduce": "grads", "overlap_param_gather": "weights", "overlap_tp": "tp"}
 # The word for a parameter that is not set.
 _NONE = "none"
 # What --where and --by know besides the parameters (`simcore.sweeping.evaluating` gives the values).
@@ -52,6 +54,8 @@ class Candidate(Struct, frozen=True):
 
     index: int
     parameters: Parameters
+    refusal: str = ""
+    """Why the trainer does not run it; "" where it does, or where that is not asked."""
 
     def command(self, opened: Sequence[str]) -> str:
         """Returns the command line that runs it. opened: the words that open its input."""

@@ -22,7 +22,7 @@ from simcore.units import duration
 # that run the weight gradient separately; else it is backward as well.
 KINDS = (
     "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard",
-    "dp_replicate", "offload", "pp",
+    "dp_replicate", "offload", "cp_a2a", "cp_p2p", "ep_intra", "ep_inter", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
     "kernel", "copy",
 )  # fmt: skip

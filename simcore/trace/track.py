@@ -80,7 +80,10 @@ COMMON_ACCOUNTS = (
     "kernel", "exposed copy",
 )  # fmt: skip
 # Accounts that few simulated runs have: left out where they have no time.
-RARE_ACCOUNTS = ("exposed dp_shard", "exposed dp_replicate", "exposed offload")
+RARE_ACCOUNTS = (
+    "exposed dp_shard", "exposed dp_replicate", "exposed offload", "exposed cp_a2a", "exposed cp_p2p",
+    "exposed ep_intra", "exposed ep_inter",
+)  # fmt: skip
 # Accounts that are left out where no run comes from a profiler.
 PROFILE_ACCOUNTS = ("kernel", "exposed copy")
 # The indices in COMMON_ACCOUNTS of what a rank computes.

@@ -24,7 +24,7 @@ from simcore.trace.findings import TrackInterval
 from simcore.trace.layers import LayerUse
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
-from simcore.trace.track import TimedPass
+from simcore.trace.track import RARE_ACCOUNTS, TimedPass
 from simcore.trace.worst import Contexts, find_busiest_link, find_worst_findings
 from simcore.units import duration
 from simcore.workload.model import base_name
@@ -222,9 +222,13 @@ class SimulatedFigures(Figures["SimulationFigures"]):
         alone.
         """
         simulation = self.run.simulation
-        there = set(EXPOSED_KINDS) - {"dp_shard", "dp_replicate", "offload"}
+        there = {kind for kind in EXPOSED_KINDS if f"exposed {kind}" not in RARE_ACCOUNTS}
         if simulation.layout.shard:
             there |= {"dp_shard", "dp_replicate"}
+        if simulation.layout.cp_inner:
+            there |= {"cp_a2a", "cp_p2p"}
+        if simulation.layout.ep_node:
+            there |= {"ep_intra", "ep_inter"}
         if any(OFFLOAD in stage.ops.stream for stage in simulation.program.stages):
             there.add("offload")
         return there if simulation.workload.maker is not None else there - {"cp"}

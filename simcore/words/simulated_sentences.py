@@ -25,6 +25,7 @@ from simcore.words.sentences.network import (
     find_network,
 )
 from simcore.words.sentences.pipeline import find_bubble, find_idle, find_unbalanced, find_uneven_microbatches
+from simcore.words.sentences.sequences import find_uneven_sequences
 
 if TYPE_CHECKING:
     from simcore.analysis.simulation_figures import SimulationFigures
@@ -47,6 +48,7 @@ RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
     find_other_model,
     find_uneven_microbatches,
     find_uneven_experts,
+    find_uneven_sequences,
     find_straggler,
     find_slow_link,
     find_compute_bound,

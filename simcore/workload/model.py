@@ -13,7 +13,10 @@ from simcore.records import NamedTuple, Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload"]
+GroupKind = Literal[
+    "tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload", "cp_a2a", "cp_p2p",
+    "ep_intra", "ep_inter",
+]  # fmt: skip
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -55,8 +58,8 @@ class Cells(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """The keys of a header; None where a key is missing. `cp`, `shard` and `whole_experts` are of models
-    alone.
+    """The keys of a header; None where a key is missing. `cp`, `cp_inner`, `shard`, `whole_experts` and
+    `ep_node` are of models alone.
     """
 
     tp: int | None = None
@@ -75,9 +78,13 @@ class Header(Struct, frozen=True):
     """Bytes of one activation between neighbouring stages."""
     cp: int = 1
     """Ranks that share a sequence."""
+    cp_inner: int = 0
+    """As `Layout` has it."""
     shard: int = 0
     """Ranks that share out weights; 0 for all."""
     whole_experts: bool = False
+    """As `Layout` has it."""
+    ep_node: int = 0
     """As `Layout` has it."""
     checkpoints: tuple[int, ...] = ()
     """Row indices, from 0."""
@@ -117,6 +124,17 @@ class UnevenCell(NamedTuple):
     """The compute of each rank, ns."""
     port_bytes: tuple[int, ...]
     """The bytes through the port of each rank in the cell's collective."""
+
+
+class PackedCells(Struct, frozen=True):
+    """The compute cells in which micro-batches differ, as other documents are packed into them."""
+
+    of_replica: tuple[tuple[int, ...], ...]
+    """By replica, for each of its micro-batches which of the different ones it is."""
+    compute_ns: Mapping[tuple[Phase, int], tuple[int, ...]]
+    """(phase, row) -> the compute in each of these, ns; the first is that of the columns."""
+    longest: tuple[int, ...]
+    """Tokens of the longest document in each of these."""
 
 
 class StageRows(Struct, frozen=True):
@@ -163,6 +181,7 @@ class ModelParameters(Struct, frozen=True):
     pp: int | None = None
     cp: int | None = None
     cp_comm_type: str | None = None
+    cp_inner: int | None = None
     schedule: str | None = None
     microbatches: int | None = None
     virtual_stages: int | None = None
@@ -177,6 +196,7 @@ class ModelParameters(Struct, frozen=True):
     microbatch_size: int | None = None
     global_batch: int | None = None
     seq: int | None = None
+    seq_imbalance: str | None = None
     sequence_parallel: str | None = None
     flash: str | None = None
     recompute: str | None = None
@@ -193,7 +213,11 @@ class ModelParameters(Struct, frozen=True):
     expert_imbalance: str | None = None
     expert_capacity: float | None = None
     expert_placement: str | None = None
+    pad_to_capacity: bool = False
+    dispatch: str | None = None
+    node_limit: int | None = None
     dispatch_precision: str | None = None
+    rank_order: str = RANK_ORDERS[0]
     seed: int = 0
     grad_dtype: str | None = None
     precision: str | None = None
@@ -296,6 +320,8 @@ class Workload(Struct, frozen=True):
     """The cells whose collectives overlap with their own products."""
     uneven: Mapping[tuple[Phase, int], UnevenCell] = field(default_factory=dict)
     """The cells in which ranks of an expert group differ; the columns have those of the fullest rank."""
+    packed: PackedCells | None = None
+    """The cells in which micro-batches differ; None where they do not."""
     host_link: float = 0.0
     """The bandwidth of the link to the host's memory (group `offload`), GB/s."""
     gathers_in_forward: bool = False

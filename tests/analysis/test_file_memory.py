@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.render.export.format import Request
 from simcore.render.export.simai import export_model

@@ -1,7 +1,7 @@
 """Gradients that come after the last backward: which is named, what hides it, and what is still left."""
 
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, WG
 from simcore.records import replace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import replace

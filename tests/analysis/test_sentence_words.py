@@ -40,6 +40,7 @@ from simcore.words.sentences.pipeline import (
     UnbalancedStages,
     UnequalMicrobatches,
 )
+from simcore.words.sentences.sequences import LongestMicrobatch, UnevenSequences
 from simcore.words.sentences.shift import PathShift
 from simcore.words.simulated_sentences import find_lead
 
@@ -151,6 +152,38 @@ SAID: list[tuple[Sentence, str]] = [
     (
         UnevenExperts(**STEP, ns=0, imbalance=Imbalance(3, 1.5, None, 0.0, None, None, None, ())),
         "Rank 3 is the hot one: its experts get 1.50 times the mean of tokens.",
+    ),
+    (
+        UnevenSequences(
+            **STEP,
+            ns=1200,
+            replicas=RankSet.of([3]),
+            of_mean=1.234,
+            early=RankSet.of(range(4)),
+            kind="dp",
+            even_ns=9000,
+        ),
+        "Attention of dp rank 3 takes 1.23 times the mean, as its sequences are longer: ranks 0-3 wait "
+        "1.200 us (12.0 %) each for it in dp collectives; spread evenly, the step would be 9.000 us "
+        "(-10.0 %).",
+    ),
+    (
+        UnevenSequences(
+            **STEP,
+            ns=1200,
+            replicas=RankSet.of([1, 3]),
+            of_mean=1.5,
+            early=RankSet.of([0]),
+            kind="ep",
+            even_ns=None,
+        ),
+        "Attention of dp ranks 1,3 takes 1.50 times the mean, as their sequences are longer: rank 0 waits "
+        "1.200 us (12.0 %) for them in ep collectives.",
+    ),
+    (
+        LongestMicrobatch(**STEP, ns=300, microbatch=5, replica=0, of_mean=1.75, even_ns=None),
+        "Micro-batch 5 of dp rank 0 has the longest sequences: its attention takes 1.75 times the mean, 300 "
+        "ns (3.0 %) more.",
     ),
     (STRAGGLER, "Rank 5 (dp 1, tp 1) makes its 3 tp peers wait 3.000 us (30.0 %) each."),
     (

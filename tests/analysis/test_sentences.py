@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from simcore.analysis.model_use import describe_model_change
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.records import replace
@@ -482,6 +482,13 @@ def of_experts(imbalance: str) -> Simulation:
     return simulate(ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).empty_workload(), given)
 
 
+def of_sequences(imbalance: str) -> Simulation:
+    """A model on two GPUs whose time is mostly attention."""
+    model = Model("long", 2, 2048, 16, 4, 128, 8192, True, 32000, 16384, tied_embeddings=False)
+    given = Parameters(world=2, global_batch=4, gpu="h100", seq_imbalance=imbalance)
+    return simulate(ModelMaker("long", model).empty_workload(), given)
+
+
 def without_compute(**cells: int) -> Simulation:
     """AICB's file of a machine without a GPU, but for some of its cells."""
     ns = {"fwd": 1, "ig": 1, "wg": 1} | cells
@@ -554,6 +561,7 @@ SPEAKS = {
     "memory": lambda: of_model(memory_limit="100MB"),
     "schedule-range": of_model,
     "uneven-experts": lambda: of_experts("lognormal:0.5"),
+    "uneven-sequences": lambda: of_sequences("lognormal:1.5"),
 }
 SILENT = {
     "uneven-microbatches": bubble_bound,
@@ -574,6 +582,7 @@ SILENT = {
     "memory": lambda: of_model(memory_limit="80GB"),
     "schedule-range": lambda: of_model(schedule="1f1b"),
     "uneven-experts": lambda: of_experts("lognormal:0"),
+    "uneven-sequences": lambda: of_sequences("lognormal:0"),
 }
 
 

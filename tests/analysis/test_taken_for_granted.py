@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from simcore.comparison import Comparison
 from simcore.diagnostics import Cancelled, UsageError, sort_by_weight
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, FWD, IG, OPT, STREAMS

@@ -104,7 +104,7 @@ def test_bash_completes_the_words_of_a_parameter(tmp_path: Path) -> None:
     for command in ["report"], ["compare", "a.txt"], ["x.txt"], ["--ascii"]:
         line = ("wltui", *command, "--schedule")
         found = in_bash_each([(*line, ""), (*line, "zb")], tmp_path)
-        assert found == [SCHEDULES, ["zb-h1", "zb-h2", "zb-v"]], command
+        assert found == [SCHEDULES, ["zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-v"]], command
 
 
 def test_bash_completes_each_parameter_that_is_a_word(tmp_path: Path) -> None:

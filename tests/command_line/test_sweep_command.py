@@ -246,3 +246,65 @@ def test_what_cannot_be_is_one_line(words: tuple[str, ...], said: str) -> None:
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+_SCRIPT = "fixtures/launch/llama3_8b_fp8.txt"
+
+
+@pytest.mark.parametrize("project", ["megatron", "torchtitan", "deepspeed"])
+def test_the_fastest_point_is_printed_as_launch_arguments(project: str, tmp_path: Path) -> None:
+    words = ("sweep", "--from-args", _SCRIPT, "--vary", "tp=2,4", "--vary", "zero=1")
+    best = json.loads(swept(*words, "--json").stdout)["best"][0]["points"][0]
+    done = swept(*words, "--emit", project)
+    assert done.returncode == 0
+    path = tmp_path / "launch"
+    path.write_text(done.stdout)
+    model = ["--model", "llama-3-8b"] if project == "deepspeed" else []
+    again = wltui_here("report", "--from-args", str(path), *model, "--json")
+    if project == "megatron":
+        assert done.stderr == ""
+        assert json.loads(again.stdout)["step_time_ns"] == best["step_time_ns"]
+        # What means nothing here stays.
+        assert "--clip-grad 1.0" in done.stdout
+    else:
+        # Neither has ZeRO 1 of Megatron's, or its layout of tensors.
+        assert done.stderr.startswith("wltui: ")
+        assert again.returncode == 0
+
+
+def test_what_a_sweep_varies_is_not_taken_from_launch_arguments() -> None:
+    done = swept("sweep", "--from-args", _SCRIPT, "--layouts", "--json", "--where", "cp == 1 and zero == 1")
+    best = json.loads(done.stdout)["best"][0]["points"]
+    assert len({point["layout"]["tp"] for point in best}) > 1
+    assert {point["parameters"]["precision"] for point in best} == {"fp8"}
+    assert {point["parameters"]["overlap_grad_reduce"] for point in best} == {True}
+    # Each opens again by its own command, whatever the file says.
+    again = wltui_here(*shlex.split(best[-1]["command"])[1:], "--json")
+    assert json.loads(again.stdout)["step_time_ns"] == best[-1]["step_time_ns"]
+
+
+def test_what_depends_on_what_a_sweep_varies_is_not_taken_either() -> None:
+    script = "fixtures/launch/mixtral_8x7b_interleaved.txt"
+    points = json.loads(swept("sweep", "--from-args", script, "--vary", "pp=2,8", "--json").stdout)
+    assert points["simulated"] == 2
+    assert {point["layout"]["virtual_stages"] for point in points["best"][0]["points"]} == {1}
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("--emit", "megatrn"), ["--emit", "megatron"]),
+        (("--emit", "megatron", "--json"), ["--json", "--emit"]),
+    ],
+)
+def test_other_forms_beside_emit_are_refused(words: tuple[str, ...], names: list[str]) -> None:
+    done = swept("sweep", "--from-args", _SCRIPT, "--vary", "tp=1,2", *words)
+    assert done.returncode == 2
+    assert all(name in done.stderr for name in names)
+
+
+def test_launch_arguments_beside_a_file_or_broken_are_refused() -> None:
+    assert wltui_here("report", SEED_001, "--from-args", _SCRIPT).returncode == 2
+    assert wltui_here("report", "--from-args", "nowhere.sh").returncode == 2
+    done = wltui_here("report", "--from-args", "--num-layers 3x")
+    assert (done.returncode, "3x" in done.stderr) == (1, True)

@@ -43,6 +43,14 @@ def group_key(layout: Layout, rank: int, kind: str) -> object:
         "dp_ep": (tp, dp % layout.ep, stage) if inside else (q % layout.ep, stage),
         "all": (),
         "cp": (tp, dp // layout.cp, stage),
+        "cp_a2a": (tp, dp // (layout.cp_inner or 1), stage),
+        "cp_p2p": (tp, dp // layout.cp, dp % layout.cp_inner, stage) if layout.cp_inner else (tp, dp, stage),
+        "ep_intra": (inside and tp, (dp if inside else q) // (layout.ep_node or 1), stage),
+        "ep_inter": (
+            (inside and tp, (dp if inside else q) // layout.ep, (dp if inside else q) % layout.ep_node, stage)
+            if layout.ep_node
+            else (tp, dp, stage)
+        ),
         "dp_shard": (tp, dp // (layout.shard or layout.dp), stage),
         "dp_replicate": (tp, dp % (layout.shard or layout.dp), stage),
     }[kind]

@@ -9,6 +9,7 @@ from tui.cli import main
 
 HYBRID = "--model llama-3-8b --gpu h100 --world 16 --global-batch 16 --zero 3 --shard-size 8"
 UNEVEN = "--model mixtral-8x7b --gpu h100 --world 4 --ep 4 --global-batch 4 --expert-imbalance lognormal:0.5"
+PACKED = "--model llama-3-8b --gpu h100 --world 4 --global-batch 8 --seq-imbalance lognormal:0.5"
 PIECES = "--model llama-3-8b --gpu h100 --world 4 --tp 2 --sequence-parallel on --overlap-tp --global-batch 4"
 
 
@@ -16,7 +17,7 @@ def exported(words: str, name: str, out: Path) -> int:
     return main(["export", *words.split(), "--format", name, "-o", str(out)])
 
 
-@pytest.mark.parametrize("words", [HYBRID, f"{HYBRID} --offload 55", UNEVEN, PIECES])
+@pytest.mark.parametrize("words", [HYBRID, f"{HYBRID} --offload 55", UNEVEN, PACKED, PIECES])
 def test_timelines_are_written(words: str, tmp_path: Path) -> None:
     assert exported(words, "chrome", tmp_path / "run.json") == 0
     assert exported(words, "csv", tmp_path / "run.csv") == 0
@@ -28,7 +29,7 @@ def test_timelines_are_written(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["--model llama-3-8b --gpu h100 --world 4 --global-batch 8 --zero 3", HYBRID, UNEVEN]
+    "words", ["--model llama-3-8b --gpu h100 --world 4 --global-batch 8 --zero 3", HYBRID, UNEVEN, PACKED]
 )
 def test_execution_traces_take_the_same_step(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -49,6 +50,7 @@ def test_execution_traces_take_the_same_step(
         (PIECES, "chakra", "without it the set would fit"),
         (PIECES, "simai", "--overlap-tp has no word in SimAI text"),
         (UNEVEN, "simai", "--expert-imbalance has no word in SimAI text"),
+        (PACKED, "simai", "--seq-imbalance has no word in SimAI text"),
         (HYBRID, "simai", "collectives beside compute"),
     ],
 )

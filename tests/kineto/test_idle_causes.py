@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from bisect import bisect_left
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -18,7 +19,7 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import OpeningOptions, Parameters
 from simcore.ranks import RankSet
 from simcore.render.report.pages import run_json, run_page
-from simcore.replay.idle import CALL, NO_CALL, QUEUED, HostGap, gap_words
+from simcore.replay.idle import CALL, NO_CALL, QUEUED, GapSums, HostGap, gap_words, sum_gaps
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import Straggler, find_stragglers
 from simcore.runs.measured import RecordedRun, run_recording
@@ -89,6 +90,28 @@ def gap_of(folder: Path, events: list[dict[str, Any]]) -> HostGap:
     assert run_page(results)
     assert run_json(results)
     return gap
+
+
+def test_all_gaps_are_summed_by_whether_the_next_kernel_was_queued(tmp_path: Path) -> None:
+    """Kernels at 1000, 1030, 1050, 1052 and 1100 us, of 10 us, the third of 20; the calls that launch them
+    take 5 us. Planted: gaps from the end of the kernel before in place of the latest end.
+    """
+    begun = {1: 900, 2: 905, 3: 1046, 4: 1047, 5: 1080}
+    starts = {1: 1000, 2: 1030, 3: 1050, 4: 1052, 5: 1100}
+    events = [around("user_annotation", "ProfilerStep#3", 890, 300)]
+    for one, at in begun.items():
+        events += [
+            call("cudaLaunchKernel", at, 5, one),
+            kernel(one, starts[one]) | {"dur": 20 if one == 3 else 10},
+        ]
+    results = results_of(tmp_path, events)
+    # The gaps begin at 1010, 1040 and 1070 us. The first one waits for no launch, the others do.
+    assert sum_gaps(results.measured.ranks) == GapSums(queued=1, queued_ns=20_000, late=2, late_ns=40_000)
+    (sentence,) = [one.text for one in results.figures.insights if one.rule == "most-time"]
+    assert {"40.000 us", "2 gaps", "20.000 us", "1 gap"} <= {*re.findall(r"[\d.]+ us|\d gaps?", sentence)}
+    # Without launches nobody knows.
+    alone = [one for one in events if one["cat"] != "cuda_runtime"]
+    assert sum_gaps(results_of(tmp_path, alone).measured.ranks) is None
 
 
 # -- which call it is ----------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Where each rank is: positions, groups of every kind, pipeline neighbours."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +12,17 @@ from simcore.workload.model import GroupKind
 from tests.engine.reference_simulator import all_groups, place
 from tests.strategies import degrees
 
-LAYOUTS = st.tuples(degrees(most_ranks=96), st.sampled_from(RANK_ORDERS), st.booleans()).map(
-    lambda drawn: Layout(*drawn[0], rank_order=drawn[1], whole_experts=drawn[2])
-)
+
+def _with_inner_groups(drawn: tuple[Any, ...]) -> Layout:
+    layout = Layout(*drawn[0], rank_order=drawn[1], whole_experts=drawn[2])
+    inner, outer = drawn[3]
+    return layout if layout.dp % (inner * outer) else replace(layout, cp=inner * outer, cp_inner=inner)
+
+
+LAYOUTS = st.tuples(
+    degrees(most_ranks=96), st.sampled_from(RANK_ORDERS), st.booleans(),
+    st.sampled_from(((1, 1), (2, 1), (1, 2), (2, 2), (3, 2))),
+).map(_with_inner_groups)  # fmt: skip
 
 
 @settings(max_examples=60)

@@ -12,8 +12,8 @@ from simcore.diagnostics import UsageError
 from simcore.model.costs import slowest_deviation
 from simcore.model.engines import ENGINES
 from simcore.model.gpu import find_gpu
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelRows
-from simcore.model.opening import MODELS
 from simcore.names import ENGINE_NAMES
 from simcore.ranks import ranks_of_domain
 from simcore.simulation import Simulation

@@ -2,7 +2,9 @@
 
 import json
 import re
+from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -11,9 +13,11 @@ from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import find_model_rows, make_memory_lane, make_model_figures
 from simcore.diagnostics import InputError, UsageError
+from simcore.model.costs import step_flops
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
+from simcore.model.memory import layer_activations
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
@@ -21,6 +25,7 @@ from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
+from simcore.trace.run import mean_ns
 from simcore.words.simulated_sentences import find_sentences
 from simcore.workload.model import ModelParameters
 from tests.findings import finding
@@ -301,7 +306,7 @@ def test_what_would_help_is_among_the_changes(capsys: pytest.CaptureFixture[str]
         ({"expert_imbalance": "lognormal:-1"}, "a deviation from 0 to 5 is expected"),
         (
             {"expert_capacity": 1.5},
-            "--expert-capacity is of uneven loads: with --expert-imbalance it would fit",
+            "--expert-capacity is of uneven loads: with --expert-imbalance or --pad-to-capacity it",
         ),
         ({"expert_placement": "balanced"}, "with --expert-imbalance it would fit"),
         ({"expert_imbalance": "lognormal:1", "network": "links"}, "analytical and shared would fit"),
@@ -478,3 +483,153 @@ def test_ranks_of_tp_divide_each_expert() -> None:
 def test_experts_that_cannot_be_divided_say_what_would_fit(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         run(MODEL, world=8, global_batch=8, gpu="h100", **given)
+
+
+# -- hops, and padding -------------------------------------------------------------------------
+
+
+def gpu_of(folder: Path, server: int) -> str:
+    """A file of an H100 in servers of so many."""
+    path = folder / f"of-{server}.toml"
+    path.write_text(f'[gpu]\nbase = "h100"\nserver = {server}\n', "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(("limit", "copies"), [(None, 11 / 7), (1, 1)])
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_a_token_goes_to_each_node_once(
+    tmp_path: Path, limit: int | None, copies: float, precision: str
+) -> None:
+    """By hand, to the nanosecond: 2 nodes of 2 ranks, 8 experts, 2 of a token. Both are on one node in 12 of
+    28 cases, so that 11/7 nodes are reached. 1024 tokens of 1024 numbers; each leg sends half of its buffer.
+    """
+    results = SimulatedRun(
+        run(
+            MODEL, world=4, ep=4, global_batch=4, gpu=gpu_of(tmp_path, 2), dispatch="hierarchical",
+            dim=("switch:2:10:0", "switch:2:1:0"), endpoint_delay=0, node_limit=limit,
+            dispatch_precision=precision,
+        )
+    )  # fmt: skip
+    layout = results.simulation.layout
+    assert list(layout.groups("ep_intra")) == [[0, 1], [2, 3]]
+    assert list(layout.groups("ep_inter")) == [[0, 2], [1, 3]]
+    each = (2, 1 + 4 / 128 if precision == "fp8" else 2)
+    inter = sum(round(copies * 1024 * 1024 * number) // 2 // 1 for number in each)
+    intra = sum(round(2 * 1024 * 1024 * number) // 2 // 10 for number in each)
+    found = mean_ns(results)
+    # There and back, forward and backward, in two layers with experts.
+    assert found["exposed ep_inter"] == 2 * 2 * inter
+    assert found["exposed ep_intra"] == 2 * 2 * intra
+    assert "exposed ep" not in {name for name, ns in found.items() if ns}
+
+
+@given(st.sampled_from((1, 2, 4, 8)), st.integers(1, 4), st.integers(0, 4))
+def test_nodes_that_a_token_goes_to_are_those_of_all_choices(ranks: int, chosen: int, limit: int) -> None:
+    """The mean over every choice of experts on the nodes that are allowed."""
+    server = 2 if ranks > 1 else 1
+    nodes = max(ranks // server, 1)
+    assume(limit <= nodes and (not limit or limit * 8 // nodes >= chosen))
+    moe = Moe(8, chosen, 512, 1, 1)
+    made = ModelMaker("m", replace(MODEL, moe=moe)).make_rows(
+        ModelParameters(world=ranks, ep=ranks, global_batch=ranks)
+    )
+    training = replace(made.training, ep_node=server, node_limit=limit)
+    allowed = range((limit or nodes) * 8 // nodes)
+    reached = [len({expert * nodes // 8 for expert in experts}) for experts in combinations(allowed, chosen)]
+    assert training.node_copies == pytest.approx(sum(reached) / len(reached))
+
+
+@given(layouts(), st.sampled_from((1, 2, 8)))
+@settings(max_examples=15, deadline=None)
+def test_hops_inside_a_node_or_to_one_expert_a_node_are_the_plain_dispatch(
+    given: dict[str, Any], chosen: int
+) -> None:
+    """Where expert groups are in a node, or each of their ranks is in one of its own with one expert."""
+    model = replace(MODEL, moe=Moe(8, chosen, 512, 1, 1))
+    assume(given["ep"] > 1 and given["network"] == "analytical")
+    for server, fits in ((64, True), (1, given["ep"] == 8)):
+        if not fits:
+            continue
+        with TemporaryDirectory() as folder:
+            of_gpu = given | {"gpu": gpu_of(Path(folder), server)}
+            plain, hops = (run(model, **of_gpu, dispatch=way) for way in ("plain", "hierarchical"))
+            # Where tokens go once for each expert anyway, nothing hangs on the nodes.
+            limited = run(model, **of_gpu, dispatch="plain", node_limit=1 if server == 64 else None)
+        assert plain.step_time_ns == hops.step_time_ns == limited.step_time_ns
+        of_plain, of_hops = (make_model_figures(one).memory for one in (plain, hops))
+        assert [one.total for one in of_plain] == [one.total for one in of_hops]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"dispatch": "hierarchical"}, "found ep 1; --ep 2 or more would fit"),
+        ({"node_limit": 2}, "found ep 1; --ep 2 or more would fit"),
+        ({"ep": 8, "node_limit": 2}, "8 experts are on 1 node, the 2 of a token on 1 or more; 1 would fit"),
+        ({"pad_to_capacity": True}, "with --expert-capacity, 1 or more, it would fit"),
+        ({"expert_capacity": 1.5}, "with --expert-imbalance or --pad-to-capacity it would fit"),
+        (
+            {"expert_capacity": 1.5, "pad_to_capacity": True, "expert_imbalance": "lognormal:1"},
+            "one of the two would fit",
+        ),
+    ],
+)  # fmt: skip
+def test_a_dispatch_that_cannot_be_says_what_would_fit(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(MODEL, world=8, global_batch=8, gpu="h100", **given)
+
+
+def test_hops_of_uneven_loads_are_refused_but_in_one_node(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "world": 4, "ep": 4, "global_batch": 4, "dispatch": "hierarchical", "expert_imbalance": "lognormal:1"
+    }  # fmt: skip
+    assert run(MODEL, **given, gpu="h100").step_time_ns
+    with pytest.raises(UsageError, match="--expert-imbalance: one of the two would fit"):
+        run(MODEL, **given, gpu=gpu_of(tmp_path, 2))
+
+
+def test_experts_that_are_filled_up_run_their_capacity() -> None:
+    """By hand: 1024 tokens on each of 4 ranks, 2 of 8 experts for each: 256 of an expert from each rank, with
+    1.5 times as many 384.
+    """
+    given: dict[str, Any] = {"world": 4, "ep": 4, "global_batch": 4, "gpu": "h100"}
+
+    def made(**more: Any) -> Any:
+        return ModelMaker("m", MODEL).make_rows(ModelParameters(**given, **more))
+
+    even, filled = made(), made(expert_capacity=1.5, pad_to_capacity=True)
+    assert (even.training.routed_tokens, filled.training.routed_tokens) == (8 * 256, 8 * 384)
+    router = even.workload.name.index("moe_router")
+    assert even.workload.fwd.bytes[router] == 8 * 256 * 1024 * 2
+    assert filled.workload.fwd.bytes[router] == 8 * 384 * 1024 * 2
+    experts = even.workload.name.index("moe_experts")
+    flops = [sum(op.flops for op in rows.ops[experts].fwd) for rows in (even, filled)]
+    assert flops[1] == pytest.approx(1.5 * flops[0])
+    more = [layer_activations(rows.training, True) for rows in (even, filled)]
+    # The input of an expert, permuted and as it is kept; both outputs of its first linear, the activation.
+    assert more[1] - more[0] == 8 * 128 * (2 * 1024 + 2 * 1024 + 4 * 512 + 2 * 512)
+    assert layer_activations(even.training, False) == layer_activations(filled.training, False)
+    model_flops, hardware = step_flops(filled.training)
+    assert step_flops(even.training) == (model_flops, model_flops)
+    each = 2 * 3 * 1024 * 512
+    # Half of what two experts do for a token, in two layers, three times.
+    assert hardware - model_flops == pytest.approx(3 * 2 * each * 4 * 1024)
+
+
+@given(layouts())
+@settings(max_examples=10, deadline=None)
+def test_experts_filled_up_to_the_mean_are_those_that_all_get_the_same(given: dict[str, Any]) -> None:
+    filled = run(MODEL, **given, expert_capacity=1, pad_to_capacity=True)
+    even = run(MODEL, **given)
+    assert filled.step_time_ns == even.step_time_ns
+    assert make_model_figures(filled).memory == make_model_figures(even).memory
+
+
+def test_hops_have_no_word_in_simai_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "export", "--model", "mixtral-8x7b", "--gpu", gpu_of(tmp_path, 2), "--world", "8", "--ep", "8",
+        "--global-batch", "8", "--format", "simai", "-o", str(tmp_path / "out.txt"),
+    ]  # fmt: skip
+    assert main([*words, "--dispatch", "hierarchical"]) == 2
+    assert "--dispatch hierarchical has no word in SimAI text" in capsys.readouterr().err
+    assert main(words) == 0

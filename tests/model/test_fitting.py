@@ -7,7 +7,7 @@ import pytest
 from simcore.analysis.fitting import list_chunk_events
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.analysis.what_if.changes import _list_caveats
-from simcore.model.opening import MODELS
+from simcore.model.known_models import MODELS
 from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate

@@ -7,8 +7,8 @@ import pytest
 
 from simcore.calibration.one_step import fit_step
 from simcore.diagnostics import UsageError
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import simulate

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.diagnostics import UsageError
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml
@@ -57,7 +57,8 @@ def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["throughput"]["tokens_per_s"] == pytest.approx(tokens)
     assert found["throughput"]["mfu"] == pytest.approx(found["throughput"]["model_tflops_per_gpu"] / 989)
     assert found["model"] == {
-        "parameters": 8030261248, "active_parameters": 8030261248, "name": "llama-3-8b"
+        "parameters": 8030261248, "vision_parameters": 0, "mtp_parameters": 0, "name": "llama-3-8b",
+        "active_parameters": 8030261248, "active_parameters_without_embedding": 8030261248 - 128256 * 4096,
     }  # fmt: skip
     assert [one["stage"] for one in found["memory"]] == [0, 1]
     for one in found["memory"]:
@@ -399,11 +400,11 @@ def test_all_to_all_each_rank_of_a_sequence_has_some_heads_of_all_of_it() -> Non
     inputs, output = 2 * 1024 * (8 + 2 + 2) * 128, 2 * 1024 * 8 * 128
     sizes = {
         (name, phase): workload.cells(phase).bytes[workload.name.index(name)]  # type: ignore[arg-type]
-        for name in ("attention_exchange", "attention_exchange_again")
+        for name in ("attention_heads", "attention_heads_again")
         for phase in ("fwd", "ig")
     }
     assert set(sizes.values()) == {inputs, output}
-    assert sizes["attention_exchange", "fwd"] == sizes["attention_exchange", "ig"] == inputs
+    assert sizes["attention_heads", "fwd"] == sizes["attention_heads", "ig"] == inputs
     # Half of each buffer goes to the other rank.
     each = round(inputs / 2 / 10) + round(output / 2 / 10)
     assert mean_ns(results)["exposed cp"] == pytest.approx(2 * 2 * SMALL.layers * each, rel=1e-3)
@@ -411,6 +412,78 @@ def test_all_to_all_each_rank_of_a_sequence_has_some_heads_of_all_of_it() -> Non
         UsageError, match="cp 4 does not divide the 2 key-value heads of a rank of tp 1: cp 1 or 2"
     ):
         run(grouped, world=4, cp=4, global_batch=2, gpu="h100", cp_comm_type="a2a")
+
+
+@pytest.mark.parametrize("gbps", [0.1, 40])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_heads_are_scattered_in_inner_groups_and_keys_go_round_between_them(
+    gbps: float, recompute: str
+) -> None:
+    """By hand, to the nanosecond: groups of 2 beside each other on an inner dimension of 10 GB/s, rings of 2
+    on an outer one. 512 tokens of a rank, 8 query heads of 128 and 2 of keys and values, 2 bytes each number.
+    """
+    grouped = replace(SMALL, kv_heads=2)
+    results = SimulatedRun(
+        run(
+            grouped, world=4, cp=4, global_batch=2, gpu="h100", cp_comm_type="a2a+p2p", cp_inner=2,
+            dim=("switch:2:10:0", f"switch:2:{gbps}:0"), endpoint_delay=0, recompute=recompute,
+        )
+    )  # fmt: skip
+    layout, workload = results.simulation.layout, results.simulation.workload
+    assert list(layout.groups("cp_a2a")) == [[0, 1], [2, 3]]
+    assert list(layout.groups("cp_p2p")) == [[0, 2], [1, 3]]
+    inputs, output, keys = (2 * 512 * heads * 128 for heads in (8 + 2 + 2, 8, 2 + 2))
+    # Half of each buffer goes to the other rank; so does the own part of keys and values, once and twice.
+    scatter, gather = (size // 2 // 10 for size in (inputs, output))
+    ring, ring_again = int(keys / gbps), int(2 * keys / gbps)
+    core = workload.name.index("attention_core")
+    times = 2 if recompute == "full" else 1
+    forward, backward = workload.fwd.compute_ns[core], workload.ig.compute_ns[core]
+    waits = times * max(0, ring - forward) + max(0, ring_again - backward)
+    found, passes = mean_ns(results), 2 * SMALL.layers
+    assert found["exposed cp_a2a"] == passes * (times + 1) * (scatter + gather)
+    assert found["exposed cp_p2p"] == passes * waits
+    assert (waits > 0) == (gbps < 1)
+
+
+@given(
+    st.sampled_from((1, 2)), st.sampled_from((2, 4, 8)), st.sampled_from((1, 2)),
+    st.sampled_from(("none", "full")), st.sampled_from((0.0, 1.0, 30.0)),
+)  # fmt: skip
+@settings(max_examples=10, deadline=None)
+def test_inner_groups_of_one_are_a_ring_and_of_all_an_all_to_all(
+    tp: int, cp: int, pp: int, recompute: str, scale: float
+) -> None:
+    assume(SMALL.heads % (tp * cp) == 0)
+    given: dict[str, Any] = {
+        "world": tp * cp * pp, "tp": tp, "cp": cp, "pp": pp, "global_batch": 2, "gpu": "h100",
+        "recompute": recompute, "comm_scale": scale,
+    }  # fmt: skip
+    for inner, kind, merges in ((1, "p2p", cp - 1), (cp, "a2a", 0)):
+        same = run(**given, cp_comm_type="a2a+p2p", cp_inner=inner)
+        other = run(**given, cp_comm_type=kind)
+        assert same.step_time_ns == other.step_time_ns
+        assert make_model_figures(same).memory == make_model_figures(other).memory
+        # A ring merges what each of its steps gives.
+        rows = ModelMaker("small", SMALL).make_rows(
+            ModelParameters(world=tp * cp * pp, tp=tp, cp=cp, pp=pp, cp_comm_type=kind)
+        )
+        core = rows.ops[rows.workload.name.index("attention_core")].fwd
+        assert sum(op.kernels for op in core if op.name == "merge") == merges
+
+
+def test_an_inner_group_that_cannot_be_says_what_would_fit() -> None:
+    grouped = replace(SMALL, kv_heads=2)
+    given: dict[str, Any] = {"world": 8, "cp": 8, "global_batch": 1, "gpu": "h100"}
+    for more, words in (
+        ({"cp_inner": 3}, "--cp-inner 3 does not divide cp 8: 1 or 2 would fit"),
+        ({"cp_inner": 4}, "does not divide the 2 key-value heads of a rank of tp 1: 1 or 2 would fit"),
+        ({"cp_inner": 2, "cp_comm_type": "a2a"}, "found a2a; without --cp-inner"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            run(grouped, **given | {"cp_comm_type": "a2a+p2p"} | more)
+    # What is assumed fits in a server, and divides the heads.
+    assert run(grouped, **given, cp_comm_type="a2a+p2p").layout.cp_inner == 2
 
 
 @given(

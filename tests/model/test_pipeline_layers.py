@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
 from simcore.model.costs import step_flops
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model
 from simcore.model.training import Training

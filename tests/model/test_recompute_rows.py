@@ -22,6 +22,7 @@ from tests.model.test_megatron import EXPERTS, SMALL, run
 # The rows that each kind runs again.
 NAMES = {
     "attention": {"attention_core"},
+    "mla_up_proj": {"attention_up"},
     "mlp_act": {"mlp_act", "moe_act", "moe_shared_act"},
     "moe_act": {"moe_act"},
     "norm": {"attention_norm", "mlp_norm", "moe_norm"},
@@ -83,6 +84,7 @@ def test_rows_run_again_once_and_hold_less(
 ) -> None:
     # Of a model without experts there is nothing to run again.
     kinds = kinds if model.moe else kinds - {"moe_act"}
+    kinds = kinds if model.mla else kinds - {"mla_up_proj"}
     assume(kinds)
     given: dict[str, Any] = {
         "world": 4 * pp, "tp": 2, "pp": pp, "global_batch": 4, "gpu": "h100", "flash": flash,
@@ -113,7 +115,7 @@ def test_rows_run_again_once_and_hold_less(
     assert figures[1] is not None
     for one, other in zip(figures[0].memory, figures[1].memory, strict=True):
         assert other.activations <= one.activations
-        if kinds & {"mlp_act", "norm"}:
+        if kinds & {"mlp_act", "norm", "mla_up_proj"}:
             assert other.activations < one.activations
         assert (other.weights, other.gradients, other.optimizer) == (
             one.weights,
@@ -134,11 +136,56 @@ def test_what_an_activation_gives_is_not_held() -> None:
     assert found.memory[0].work - without.memory[0].work == given_again
 
 
+@pytest.mark.parametrize("with_core", [False, True])
+def test_heads_of_latent_attention_are_made_again_before_its_core(with_core: bool) -> None:
+    """By hand: 6 layers of 2048 tokens on tp 2, 8 heads of 96 (queries, keys) and 64 (values); latent vectors
+    of 256 for queries and of 128 for keys and values, which are kept.
+    """
+    given: dict[str, Any] = {"world": 2, "tp": 2, "gpu": "h100", "global_batch": 1}
+    core = "attention," if with_core else ""
+    base = {"recompute_rows": "attention"} if with_core else {}
+    without, found = run(EXPERTS, **given, **base), run(EXPERTS, **given, recompute_rows=f"{core}mla_up_proj")
+    rows = ["attention_up", "attention_core"] if with_core else ["attention_up"]
+    assert again(found) == rows * 6
+    ops = found.timeline.stage_program(0).ops
+    names = [found.workload.name[row] for row in ops.row]
+    places = [
+        op for op in range(len(ops)) if names[op] == "attention_up" and PHASES[ops.phase[op]] == "recompute"
+    ]
+    for op in places:
+        behind = op + len(rows)
+        assert (names[behind], PHASES[ops.phase[behind]]) == ("attention_core", "ig")
+    # What runs again is what the step takes longer, but for what is rounded in each part of a layer.
+    _, start, end = found.timeline.columns(0)
+    longer = sum(end[op] - start[op] for op in places)
+    assert longer > 0
+    assert found.step_time_ns - without.step_time_ns == pytest.approx(longer, abs=2 * 3 * 6)
+    heads = 2 * 2048 * 8 * (96 + 96 + 64) // 2
+    figures = [make_model_figures(one) for one in (without, found)]
+    assert figures[0].memory[0].activations - figures[1].memory[0].activations == 6 * heads  # type: ignore
+    trainings = [
+        ModelMaker("m", EXPERTS).make_rows(ModelParameters(**given, **one)).training
+        for one in (base, {"recompute_rows": f"{core}mla_up_proj"})
+    ]
+    more = step_flops(trainings[1])[1] - step_flops(trainings[0])[1]
+    assert more == 2 * 2048 * 6 * (256 * 8 * 96 + 128 * 8 * (64 + 64))
+
+
+def test_heads_of_latent_attention_are_made_again_by_megatron_alone() -> None:
+    with pytest.raises(UsageError, match="small has no latent attention; attention would fit"):
+        run(SMALL, gpu="h100", recompute_rows="mla_up_proj")
+    with pytest.raises(UsageError, match=r"under torchtitan.*--engine-preset megatron would fit"):
+        run(EXPERTS, gpu="h100", recompute_rows="mla_up_proj", engine_preset="torchtitan")
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"recompute_rows": "mlp_akt"}, "norm; did you mean mlp_act?"),
-        ({"recompute_rows": "norm,"}, "found nothing, expected words of attention, mlp_act, moe_act, norm"),
+        (
+            {"recompute_rows": "norm,"},
+            "found nothing, expected words of attention, mla_up_proj, mlp_act, moe_act, norm",
+        ),
         ({"recompute_rows": "norm", "recompute": "full"}, "--recompute none or selective would fit"),
     ],
 )

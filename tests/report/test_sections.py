@@ -14,8 +14,8 @@ import pytest
 from simcore.comparison import Comparison
 from simcore.executing.execution_result import Execution
 from simcore.kineto import read_profile
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import OpeningOptions as Choice
 from simcore.parameters import Parameters
 from simcore.render.report import comparison, pages

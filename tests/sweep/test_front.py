@@ -123,9 +123,9 @@ def test_of_points_that_are_alike_one_is_shown_and_the_others_are_counted() -> N
 
 def test_sentences_keep_silent_where_nothing_can_be_said() -> None:
     assert Outcome(Rule(), []).sentences() == []
-    # Two points are too few, of equal ones nothing is in common, and nothing simpler is there.
-    assert Outcome(Rule(), [made_point(0, 1, tp=2), made_point(1, 2, tp=4)]).sentences() == []
-    alike = [made_point(number, 5, tp=number % 2 + 1) for number in range(12)]
+    # Two points are too few, of equal ones nothing is in common, and none differs in one value alone.
+    assert Outcome(Rule(), [made_point(0, 1, tp=2, cp=1), made_point(1, 2, tp=4, cp=2)]).sentences() == []
+    alike = [made_point(number, 5, schedule=f"{number}", cp=number + 1) for number in range(12)]
     assert Outcome(Rule(), alike).sentences() == []
 
 

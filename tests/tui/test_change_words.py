@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from simcore.records import replace
 from simcore.trace.findings import WhatIf
 from tests.tui.test_advice_lists import LAYOUT
-from tui.change_words import change_name, describe_memory
+from tui.change_words import change_name, memory_cells, memory_text
 
 GB = 10**9
 
@@ -39,36 +38,21 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(small, (), 32).startswith("grad-overlap (does not fit)")
     flags = "--pp 2 --overlap-grad-reduce --global-batch 16"
     fits = WhatIf(f"{flags} (fits: 66.1 GB)", None, 90, flags=flags, meaning="m")
-    assert change_name(fits, (), 60) == "pp 2, overlap-grad-reduce, global-batch 16 (fits: 66.1 GB)"
+    # How much it needs has a column of its own.
+    assert change_name(fits, (), 60) == "pp 2, overlap-grad-reduce, global-batch 16 (fits)"
     assert change_name(fits, (), 44) == "pp 2, grad-overlap, global-batch 16 (fits)"
 
 
-def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
+def test_what_a_change_needs_has_a_column_where_it_is_known_and_has_room() -> None:
     knob = WhatIf("--schedule gpipe", None, 90, flags="--schedule gpipe", memory_bytes=66_320_000_000)
-    long = "the first needs about 66.3 GB, now 60.5"
-    assert describe_memory("the first", knob, 60 * GB + GB // 2, 60) == long
-    # Other rows may need more: who needs it stays.
-    short = "the first needs ~66.3 GB, now 60.5"
-    assert describe_memory("the first", knob, 60 * GB + GB // 2, len(long) - 1) == short
-    assert describe_memory("the first", knob, 60 * GB + GB // 2, 28) == "row 1: ~66.3 GB, now 60.5"
-    assert describe_memory("this one", knob, 60 * GB + GB // 2, 24) == "this: ~66.3 GB, now 60.5"
-    assert describe_memory("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
-    assert describe_memory("the first", knob, 60 * GB, 21) == ""
-    # Why it is no more, where that is said of it, before how much it is.
-    why = "memory as now: with 1f1b, too, the fullest stage holds all 16 micro-batches"
-    alike = replace(knob, meaning=f"assumed: this; {why}")
-    now = 66_300_000_000
-    whole = f"the first needs about 66.3 GB, as now: {why.removeprefix('memory as now: ')}"
-    assert describe_memory("the first", alike, now, 100) == whole
-    # In fewer words; "all 16 held" is no reason to somebody who reads it for the first time.
-    few = "the first needs ~66.3 GB, as 1f1b (both hold all micro-batches)"
-    assert describe_memory("the first", alike, now, len(few)) == few
-    assert describe_memory("the first", alike, now, 60) == few.replace("the first", "row 1")
-    assert describe_memory("the first", alike, now, 37) == "the first needs about 66.3 GB, as now"
-    assert describe_memory("the first", alike, now, 25) == "row 1: ~66.3 GB, as now"
-    # Nobody knows.
-    assert describe_memory("the first", knob, None, 60) == ""
-    assert describe_memory("the first", WhatIf("thing", 80, 90), 60 * GB, 60) == ""
+    unknown = WhatIf("thing", 80, 90)
+    size = memory_cells([unknown, knob], 80)
+    assert memory_text(knob, size) == " 66.3 GB"
+    assert memory_text(unknown, size) == " " * size
+    assert memory_cells([unknown], 80) == 0
+    # Names of changes come before it.
+    assert memory_cells([knob], 58) == 0
+    assert memory_text(knob, 0) == ""
 
 
 def test_a_caveat_loses_words_before_it_is_cut() -> None:

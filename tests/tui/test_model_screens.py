@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
-from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate

@@ -205,7 +205,7 @@ async def test_many_lanes_stay_as_they_are_and_the_rows_below_say_where_the_step
         rows = screen_rows(app)
         labels = [place for place, row in enumerate(rows) if " x64 49%│" in row]
         assert {two - one for one, two in pairwise(labels)} == {1}
-        title = next(place for place, row in enumerate(rows) if "ranks 64-127 goes" in row)
+        title = next(place for place, row in enumerate(rows) if "Time of ranks 64-127 " in row)
         told = {row[:20].strip(): row[20:30].strip() for row in rows[title + 1 : title + 12] if " % " in row}
         found = seed().accounts[1]
         assert told["bubble"] == duration(found.bubble_ns)
@@ -215,7 +215,7 @@ async def test_many_lanes_stay_as_they_are_and_the_rows_below_say_where_the_step
         await press(pilot, "w", "d")
         assert screen_rows(app)[title : title + 10] == table
         await resize(pilot, 120, 36)
-        assert "ranks 64-127 goes" not in screen_text(app)
+        assert "Time of ranks 64-127 " not in screen_text(app)
 
 
 async def test_a_few_lanes_show_their_streams_on_a_tall_screen(make_app: MakeApp) -> None:

@@ -401,6 +401,25 @@ async def test_esc_stops_a_sweep_and_what_has_come_stays(make_app: MakeApp, tmp_
         assert app.screen_name == "timeline"
 
 
+async def test_a_point_opens_with_all_its_parameters_while_the_sweep_goes_on(make_app: MakeApp) -> None:
+    app = make_app(model_run(world=64, global_batch=512, overlap_grad_reduce=True), first="sweep")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "enter")
+        await burst(pilot, *map(_key, "--layouts --exhaustive"), "enter")
+        await wait_until(pilot, lambda: len(view_of(app).table.lines) > 3)
+        await press(pilot, "j")
+        point = view_of(app).table.point(view_of(app).line)
+        await press(pilot, "enter")
+        await wait_until(pilot, lambda: app.screen_name == "timeline")
+        assert app.sweeping.result is not None
+        assert app.sweeping.result.is_running
+        assert app.session.current.parameters == candidate_of(point).parameters
+        assert app.session.current.parameters.overlap_grad_reduce
+        assert app.session.current.step_time_ns == point.step_time_ns
+        await press(pilot, "7", "escape")
+        await wait_until(pilot, lambda: not app.sweeping.result.is_running)  # type: ignore[union-attr]
+
+
 # -- a file ------------------------------------------------------------------------------
 
 

@@ -142,7 +142,7 @@ def test_the_first_start_in_a_terminal_has_it_and_the_second_has_not(tmp_path: P
 
 
 async def test_on_a_wide_screen_its_own_keys_stand_beside_the_tour(make_app: MakeApp) -> None:
-    keys = {120: "Tab panel  hjkl move  Enter go there  ? keys", 200: "5 parameters  ? keys"}
+    keys = {120: "Space all words  4 all changes  Tab panel  ? keys", 200: "5 parameters  ? keys"}
     for width, words in keys.items():
         app = make_app(first=None)
         app.tour = Tour()

@@ -178,7 +178,7 @@ async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tri
 
 
 async def test_t_without_a_chosen_change_tries_the_best(make_app: MakeApp) -> None:
-    """The title of the table had `t tries it`, and the key did nothing outside of it."""
+    """Planted: the key does nothing outside of the table."""
     app = make_app(four_stages())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4")
@@ -232,14 +232,14 @@ async def test_a_list_that_is_longer_than_its_panel_says_how_long(make_app: Make
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4")
         await run_over(pilot)
-        assert "╭─ The critical path, segment by segment, 1-16 of 123, " in screen_text(app)
-        assert "─╮╭─ What if, 1-8 of 37; the first needs about 60.5 GB, as now" in screen_text(app)
+        assert "╭─ Segments of the path, 1-16 of 123, " in screen_text(app)
+        assert "─╮╭─ What if, 1-8 of 37 ─" in screen_text(app)
         await resize(pilot, 80, 24)
         for keys, title in (
             ((), "── Critical path by kind ─"),
-            (("tab",), "── What if, 1-15 of 37; this one needs about 60.5 GB, as now"),
+            (("tab",), "── What if, 1-15 of 37 ─"),
             (("G",), "── What if, 20-37 of 37 ─"),
-            (("tab",), "── The critical path, segment by segment, 1-18 of 123, "),
+            (("tab",), "── Segments of the path, 1-18 of 123, "),
         ):
             await press(pilot, *keys)
             assert title in screen_text(app)
@@ -289,7 +289,7 @@ async def test_o_lists_the_legs_the_longest_first_and_back(make_app: MakeApp) ->
         assert {leg.first for leg in view.model.ordered_segments} == {
             leg.first for leg in view.model.merged_segments
         }
-        assert "segment by segment, longest first" in screen_text(app)
+        assert "Segments of the path, longest first" in screen_text(app)
         chosen = view.model.ordered_segments[0]
         await press(pilot, "o")
         # The cursor stays on its leg.

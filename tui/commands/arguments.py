@@ -12,6 +12,9 @@ from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, parse_va
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from simcore.model.launch import Launch
     from simcore.ranks import RankSet
 
 __all__ = ["Parser", "add_parameters", "parse_parameters", "states_parameters"]
@@ -46,21 +49,57 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the flag that opens a model in place of a file."""
     parser.add_argument(
         "--model", metavar="NAME|FILE",
-        help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
+        help="a model instead of FILE: a name of `wltui models`, a config.json or its like, or wltui's TOML",
     )  # fmt: skip
 
 
-def opening_options(arguments: argparse.Namespace, host: bool = False) -> OpeningOptions:
-    """Returns which of a directory's measured runs is requested, and what of it. host: as in
-    `OpeningOptions`.
-    """
-    explicit_values = {
+def add_model_map(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the flag that says what the fields of a model's configuration mean."""
+    parser.add_argument(
+        "--model-map", metavar="FILE",
+        help="of a configuration that is not known: its family and what its fields mean, as TOML "
+        "(docs/models.md); other commands take what `wltui models FILE --model-map MAP --save` writes",
+    )  # fmt: skip
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the flag that opens a model with its layout, as other projects state them."""
+    parser.add_argument(
+        "--from-args", metavar="FILE|ARGUMENTS",
+        help="a model with its layout, in place of FILE: Megatron-LM's command line or a script that has it, "
+        "torchtitan's TOML, or (beside --model) DeepSpeed's JSON; flags here win over it",
+    )  # fmt: skip
+
+
+def launch_of(arguments: argparse.Namespace) -> Launch | None:
+    """Returns what `--from-args` states, read once; None without it."""
+    text = getattr(arguments, "from_args", None)
+    if text is None:
+        return None
+    if getattr(arguments, "launch", None) is None:
+        from simcore.model.launch import read_launch
+
+        arguments.launch = read_launch(text)
+    launch: Launch = arguments.launch
+    return launch
+
+
+def opened_name(arguments: argparse.Namespace) -> str | None:
+    """Returns the name of what a command opens: its FILE, its --model, or that of its launch arguments."""
+    name: str | None = arguments.file if arguments.model is None else arguments.model
+    launch = launch_of(arguments)
+    return launch.path if name is None and launch is not None else name
+
+
+def opening_options(arguments: argparse.Namespace) -> OpeningOptions:
+    """Returns which of a directory's measured runs is requested, and what of it."""
+    explicit_values: dict[str, Any] = {
         name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
     }
     # The ranks of `export` are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
     uses_cache = not getattr(arguments, "no_cache", False)
-    return OpeningOptions(ranks=ranks, cache=uses_cache, host=host, **explicit_values)
+    return OpeningOptions(ranks=ranks, cache=uses_cache, **explicit_values)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
@@ -119,10 +158,11 @@ def states_parameters(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
-def parse_parameters(arguments: argparse.Namespace) -> Parameters:
-    """Returns the parameters that were given, over those of `--params`.
+def parse_parameters(arguments: argparse.Namespace, free: Collection[str] = ()) -> Parameters:
+    """Returns the parameters that were given, over those of `--params`, over those of `--from-args`.
 
-    Raises `UsageError` for an invalid value, InputError for one of the file.
+    free: parameters of `--from-args` that are not taken. Raises `UsageError` for an invalid value, InputError
+    for one of the file.
     """
     values: dict[str, Any] = {}
     if getattr(arguments, "params", None) is not None:
@@ -135,13 +175,14 @@ def parse_parameters(arguments: argparse.Namespace) -> Parameters:
         if explicit_values is None:
             continue
         if flag.kind == "switch":
-            values[flag.field] = explicit_values or values.get(flag.field, False)
+            values |= {flag.field: True} if explicit_values else {}
         elif flag.kind == "words":
             values[flag.field] = tuple(word for text in explicit_values for word in parse_value(flag, text))
         else:
             values[flag.field] = parse_value(flag, explicit_values)
             _check_word(flag, explicit_values)
-    return Parameters(**values)
+    launch = launch_of(arguments)
+    return Parameters(**values) if launch is None else Parameters(**launch.under(values, free))
 
 
 _UNITS = {

@@ -16,7 +16,9 @@ from simcore.render.export import FORMATS, Export, Progress, Request, check_outp
 from simcore.runs import open_run
 from tui.commands.arguments import (
     Parser,
+    add_launch,
     add_model,
+    add_model_map,
     add_parameters,
     add_run,
     parse_parameters,
@@ -98,6 +100,8 @@ def build_parser() -> Parser:
         help="a workload file, a trace, a directory of traces, a model, or - for standard input",
     )  # fmt: skip
     add_model(parser)
+    add_model_map(parser)
+    add_launch(parser)
     add_run(parser, ranks=False)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import UsageError, printable
+from tui.commands.arguments import add_model_map
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from simcore.model.sizes import Model
+    from simcore.records import Struct
+
 _DESCRIPTION = (
     "List the models that --model knows by name, with their sizes and parameter counts. With NAME or FILE "
-    "(a Hugging Face config.json, or wltui's TOML) print that model as TOML for --model; with --from FILE "
+    "(a config.json or its like, or wltui's TOML) print that model as TOML for --model; with --from FILE "
     "the model behind a workload file that AICB wrote."
 )
 
@@ -25,6 +29,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--from", dest="source", metavar="FILE", help="the model behind a workload file that AICB wrote"
     )
+    add_model_map(parser)
     parser.add_argument("--json", action="store_true", help="names, sizes and parameters as JSON")
     parser.add_argument("--save", metavar="FILE", help="write these sizes to a TOML file")
     parser.add_argument("--force", action="store_true", help="overwrite FILE of --save if it is there")
@@ -36,14 +41,19 @@ def main(words: list[str]) -> int:
     arguments = build_parser().parse_args(words)
     if arguments.source is not None:
         return _print_recovered(arguments.source, arguments)
-    from simcore.model.opening import MODELS, find_model
+    from simcore.model.known_models import MODELS
+    from simcore.model.opening import find_model
     from simcore.model.toml_file import model_toml
 
+    if arguments.model_map is not None and arguments.model is None:
+        raise UsageError(
+            "--model-map: name the configuration that it is of, wltui models FILE --model-map MAP"
+        )
     if arguments.save is not None and arguments.model is None:
         raise UsageError("--save: name the model to be written, wltui models NAME|FILE --save FILE")
     models = list(MODELS.values())
     if arguments.model is not None:
-        model, diagnostics = find_model(arguments.model)
+        model, diagnostics = find_model(arguments.model, arguments.model_map)
         models = [model]
         for diagnostic in diagnostics:
             print(diagnostic.text(), file=sys.stderr)
@@ -54,14 +64,13 @@ def main(words: list[str]) -> int:
         print(f"{printable(arguments.save)}: {printable(models[0].name)}, {size} B")
         return 0
     if arguments.json:
-        from simcore.records import asdict
         from simcore.render.report.json_text import json_text
+        from simcore.render.report.memory import parameter_values
 
         model_values = [
-            {**asdict(model), "moe": model.moe and asdict(model.moe), "mla": model.mla and asdict(model.mla),
-             "parameters": model.parameters, "active_parameters": model.active_parameters}
+            _plain_values(model) | parameter_values(model) | {"kinds": _kind_values(model)}
             for model in models
-        ]  # fmt: skip
+        ]
         print(json_text({"schema": "wltui.models/1", "models": model_values}))
         return 0
     print(f"{'model':<18} {'parameters':>12} {'active':>9} {'layers':>7} {'hidden':>7} {'heads':>6}  experts")
@@ -75,6 +84,30 @@ def main(words: list[str]) -> int:
     if arguments.model is not None:
         print("\n" + model_toml(models[0]), end="")
     return 0
+
+
+def _plain_values(part: Struct) -> dict[str, Any]:
+    """Returns the fields of a record of sizes, and of those in it; kinds of layers are listed apart."""
+    from simcore.records import Struct, asdict
+
+    return {
+        key: _plain_values(value) if isinstance(value, Struct) else value
+        for key, value in asdict(part).items()
+        if key not in ("kinds", "pattern")
+    }
+
+
+def _kind_values(model: Model) -> list[dict[str, Any]]:
+    """Returns the kinds of layers, each with how many there are and the parameters of one."""
+    return [
+        _plain_values(model.of_kind(kind))
+        | {
+            "name": model.kinds[kind].name if model.kinds else ("experts" if kind else "dense"),
+            "layers": count,
+            "parameters": model.layer_parameters(kind),
+        }
+        for kind, count in model.count_kinds()
+    ]
 
 
 def _print_recovered(path: str, arguments: Namespace) -> int:

@@ -76,18 +76,30 @@ def is_results(path: str) -> bool:
         return False
 
 
-def open_from_arguments(
-    arguments: argparse.Namespace, host: bool = False
-) -> Workload | MeasuredRun | ExecutionSet:
-    """Returns what a command's FILE, or its --model, or AICB's arguments name. host: as in `OpeningOptions`.
+def open_from_arguments(arguments: argparse.Namespace) -> Workload | MeasuredRun | ExecutionSet:
+    """Returns what a command's FILE, or its --model, or AICB's arguments name.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """
     # Not before: `check` has no parameters, and pays for none.
-    from tui.commands.arguments import opening_options
+    from tui.commands.arguments import launch_of, opening_options
 
+    launch = launch_of(arguments)
+    if launch is not None:
+        from simcore.sources import inputs
+
+        if arguments.file is not None:
+            raise UsageError(f"--from-args beside FILE {printable(arguments.file, 60)}: give one of the two")
+        return inputs.open_launch(launch, arguments.model)
+    model_map = getattr(arguments, "model_map", None)
+    if model_map is not None and (arguments.model or arguments.file) is not None:
+        from simcore.sources.inputs import open_model
+
+        if arguments.model is not None and arguments.file is not None:
+            raise UsageError(f"--model beside FILE {printable(arguments.file, 60)}: give one of the two")
+        return open_model(arguments.model or arguments.file, model_map)
     if arguments.model is None and arguments.file is not None:
-        return open_input(arguments.file, opening_options(arguments, host))
+        return open_input(arguments.file, opening_options(arguments))
     file = arguments.file if arguments.model is not None else None
     if file is not None:
         raise UsageError(f"--model beside FILE {printable(file, 60)}: give one of the two")

@@ -9,7 +9,9 @@ from simcore.diagnostics import UsageError, is_unicode
 from simcore.parameters import RunInput
 from tui.commands.arguments import (
     Parser,
+    add_launch,
     add_model,
+    add_model_map,
     add_parameters,
     add_run,
     parse_parameters,
@@ -35,6 +37,8 @@ def build_parser() -> Parser:
         help="a workload file, a trace, a directory or set of traces, a model, or - for standard input",
     )
     add_model(parser)
+    add_model_map(parser)
+    add_launch(parser)
     add_run(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     parser.add_argument(

@@ -9,8 +9,17 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from simcore.diagnostics import Cancelled, UsageError, printable
+from simcore.records import replace
 from simcore.units import plain_number, plural
-from tui.commands.arguments import Parser, add_model, add_parameters, parse_parameters
+from tui.commands.arguments import (
+    Parser,
+    add_launch,
+    add_model,
+    add_parameters,
+    launch_of,
+    opened_name,
+    parse_parameters,
+)
 from tui.commands.opened import STANDARD_INPUT
 from tui.printing import Controls
 
@@ -41,6 +50,14 @@ _EXAMPLES = (
      "the same of a model by its name, in two processes, for two minutes at most"),
     ("wltui sweep --model llama-3-8b --world 64 --global-batch 256 --vary tp=1,2,4,8 --vary pp=1..8*2",
      "every combination of some values"),
+    ("wltui sweep --model llama-3-70b --world 16,32,64,128 --global-batch 128 --layouts --by world --top 1",
+     "the fewest GPUs on which it fits, and the fastest layout of each number"),
+    ("wltui sweep --model llama-3-8b --world 64 --global-batch 256 --layouts --gpu h100,b200 --prices FILE",
+     "which GPU does this step for the least money: FILE has lines like h100 = 2.5, $ for an hour"),
+    ("wltui sweep --model llama-3-8b --world 64 --global-batch 64 --layouts --vary seq=8192..524288*2",
+     "the longest sequence that fits"),
+    ("wltui sweep --model llama-3-8b --world 8 --zero 3 --global-batch 64 --vary microbatch-size=1..8*2",
+     "the largest micro-batch that fits"),
     ("wltui sweep workload.txt --vary microbatches=8..64*2 --vary schedule=1f1b,gpipe,zb-h1",
      "the same of a workload file"),
 )  # fmt: skip
@@ -58,6 +75,11 @@ _UPDATE_INTERVAL_S = 0.5
 _LOG_INTERVAL_S = 10.0
 # Parameters that may have several values without --vary.
 LISTED = ("world", "gpu", "cluster")
+# What launch arguments state for their own layout, beside what --layouts varies.
+_OF_ONE_LAYOUT = (
+    "microbatches", "stage_layers", "pipeline_layout", "account_for_embedding", "account_for_loss",
+    "recompute_layers", "recompute_rows", "etp", "shard_size", "reshard_after_forward", "pp_scatter",
+)  # fmt: skip
 
 
 def build_parser() -> Parser:
@@ -65,6 +87,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="wltui sweep", description=_DESCRIPTION, epilog=_DOCUMENT, examples=_EXAMPLES)
     parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file, or a model's config.json")
     add_model(parser)
+    add_launch(parser)
     group = parser.add_argument_group("points")
     group.add_argument(
         "--vary",
@@ -77,8 +100,8 @@ def build_parser() -> Parser:
         "--layouts",
         action="store_true",
         help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
-        "and zero that fit --world and --global-batch, sequence parallel where tp is above 1; "
-        "nothing else, such as --overlap-tp, is varied",
+        "and zero of the trainer of --engine-preset (default megatron) that fit --world and "
+        "--global-batch, with the overlaps of its recipes and sequence parallel where tp is above 1",
     )
     group.add_argument(
         "--where",
@@ -108,6 +131,11 @@ def build_parser() -> Parser:
     group.add_argument(
         "--price", metavar="DOLLARS", help="price of a GPU for an hour: adds the cost of a step"
     )
+    group.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="prices of GPUs for an hour, a TOML file like h100 = 2.5: which of --gpu h100,b200 costs least",
+    )
     group = parser.add_argument_group("results")
     group.add_argument(
         "-o",
@@ -116,6 +144,12 @@ def build_parser() -> Parser:
         help="write each point to FILE as soon as it is there, one line each",
     )
     group.add_argument("--resume", action="store_true", help="go on with FILE where it was stopped")
+    group.add_argument(
+        "--emit",
+        metavar="PROJECT",
+        help="print only the launch arguments of the fastest point: megatron (a command), torchtitan (TOML) "
+        "or deepspeed (JSON); what they cannot state is a warning",
+    )
     group.add_argument("--json", action="store_true", help="counts, best points and front as JSON")
     group.add_argument("--csv", action="store_true", help="all points as CSV")
     group.add_argument(
@@ -159,6 +193,8 @@ def main(words: list[str]) -> int:
     arguments = build_parser().parse_args(words)
     if arguments.json and arguments.csv:
         raise UsageError("--json beside --csv: give one of the two")
+    if arguments.emit is not None:
+        _check_emit(arguments)
     if arguments.merge:
         return _merge(arguments)
     if arguments.force:
@@ -173,7 +209,10 @@ def main(words: list[str]) -> int:
 def build_sweep(words: list[str]) -> SweepOptions:
     """Returns the sweep of these words. Raises `UsageError` where they give no points."""
     arguments = build_parser().parse_args(words)
-    for option, value in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
+    for option, value in (
+        ("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv),
+        ("--emit", arguments.emit),
+    ):  # fmt: skip
         if value:
             raise UsageError(f"{option} is of the command line: wltui sweep {option} ...")
     return _build_sweep(arguments)
@@ -183,9 +222,13 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
     from simcore.sweeping.running import SweepOptions
 
     list_axes = [_take_list_axis(arguments, field) for field in LISTED]
-    parameters = parse_parameters(arguments)
+    parameters = parse_parameters(arguments, _free_fields(arguments, list_axes))
     space = _build_space(arguments, parameters, [axis for axis in list_axes if axis is not None])
     rule, prunes = _build_rule(arguments)
+    prices = _read_prices(arguments, space, prunes)
+    if prices is not None and not rule.by and "gpu" in space.varied:
+        # The fastest of each GPU is its cheapest.
+        rule = replace(rule, by="gpu")
     jobs = _parse_count("--jobs", arguments.jobs, 4096)
     if jobs and arguments.engine is not None:
         raise UsageError("--jobs are processes here: give it or --engine")
@@ -193,7 +236,7 @@ def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
     evaluator = _build_evaluator(arguments, space, (rule, prunes))
     return SweepOptions(
         evaluator, _title(arguments), rule, prunes, jobs, arguments.engine, shard, arguments.output,
-        arguments.resume, _parse_seconds(arguments.time_limit),
+        arguments.resume, _parse_seconds(arguments.time_limit), prices,
     )  # fmt: skip
 
 
@@ -221,6 +264,7 @@ def _run_on_screen(arguments: argparse.Namespace) -> int:
 
 
 def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
+    from simcore.sweeping.answers import Answers
     from simcore.sweeping.engines import be_nice
     from simcore.sweeping.outcome import Outcome
     from simcore.sweeping.pages import open_from, remaining_lines
@@ -233,6 +277,7 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
         print(f"wltui: {words}", file=sys.stderr)
     be_nice()
     outcome = Outcome(options.rule)
+    answers = Answers(options.evaluator.definition.space.varied, options.prices)
     progress_line = _ProgressLine(sweep.progress, options.prunes)
     page = _csv_page(options.evaluator) if arguments.csv else None
     before = signal.signal(signal.SIGTERM, _interrupt)
@@ -242,6 +287,7 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             print(page.head(), end="")
         for point in sweep.points():
             outcome.add(point)
+            answers.add(point)
             if page is not None:
                 print(page.line(point), end="")
             progress_line.update(outcome)
@@ -262,29 +308,79 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             resume_text = f"; {printable(arguments.output)} keeps them, and --resume goes on"
         why = f"the time limit of {printable(arguments.time_limit, 20)} is over" if is_over else "stopped"
         print(f"wltui: {why} after {plural(outcome.total, 'point')}{resume_text}", file=sys.stderr)
-    if page is None:
+    if arguments.emit is not None:
+        _print_launch(arguments, options, outcome)
+    elif page is None:
         # The page of a part looks like one of all points.
         title, rest = options.title, []
         if is_stopped or is_over:
             title = f"{options.title}, stopped before the end"
             outcome.open_from = open_from(sweep.progress, options.prunes)
             rest = remaining_lines(outcome, sweep.progress, options.prunes)
+        else:
+            from simcore.sweeping.robustness import find_robustness, find_spread
+
+            outcome.robustness = find_robustness(options.evaluator, outcome)
+            outcome.spread = find_spread(options.evaluator, outcome)
         outcome.assumed = list_assumptions(outcome, "", options.evaluator.workload)
-        _print(arguments, outcome, title, sweep.progress.excluded, rest)
+        so_far = "So far: " if is_stopped or is_over else ""
+        _print(
+            arguments, outcome, title, sweep.progress.excluded, rest,
+            [f"{so_far}{sentence}" for sentence in answers.sentences()],
+        )  # fmt: skip
     return 130 if is_stopped else 0
 
 
+def _check_emit(arguments: argparse.Namespace) -> None:
+    """Raises `UsageError` for an unknown project, and for other forms of results beside it."""
+    from simcore.diagnostics import did_you_mean
+    from simcore.model.launch import PROJECTS
+
+    if arguments.emit not in PROJECTS:
+        name = printable(arguments.emit, 40)
+        near = did_you_mean(name, PROJECTS)
+        raise UsageError(f"--emit {name}: one of {', '.join(PROJECTS)} is expected{near}")
+    for option in ("json", "csv", "screen", "merge"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option} beside --emit: give one of the two")
+
+
+def _print_launch(arguments: argparse.Namespace, options: SweepOptions, outcome: Outcome) -> None:
+    """Prints the launch arguments of the fastest point. Raises `UsageError` where there is none."""
+    from simcore.model.launch import LaunchParameters, write_launch
+    from simcore.sweeping.evaluating import candidate_of
+
+    model = getattr(options.evaluator.workload.maker, "model", None)
+    if model is None:
+        raise UsageError("--emit: found a workload file, which has its rows; a model would fit")
+    if not outcome.front.best:
+        raise UsageError(f"--emit: {outcome.count_lines()[0]}, and none of them fits: nothing to write")
+    launch = launch_of(arguments)
+    rest = launch.rest if launch is not None and launch.project == arguments.emit else None
+    parameters = candidate_of(outcome.front.best[0].point).parameters.part(LaunchParameters)
+    text, unstated = write_launch(arguments.emit, model, parameters, rest)
+    print(text, end="")
+    if unstated:
+        names = printable(", ".join(name.replace("_", " ") for name in unstated), 300)
+        print(f"wltui: the arguments of {arguments.emit} do not state: {names}", file=sys.stderr)
+
+
 def _print(
-    arguments: argparse.Namespace, outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()
+    arguments: argparse.Namespace,
+    outcome: Outcome,
+    title: str,
+    excluded: int = 0,
+    rest: Sequence[str] = (),
+    answers: Sequence[str] = (),
 ) -> None:
     from simcore.sweeping.pages import json_values, text_page
 
     if arguments.json:
         from simcore.render.report.json_text import json_text
 
-        print(json_text(json_values(outcome, excluded, rest)))
+        print(json_text(json_values(outcome, excluded, rest, answers)))
         return
-    print(text_page(outcome, title, excluded, rest), end="")
+    print(text_page(outcome, title, excluded, rest, answers), end="")
 
 
 def read_outcome(path: str) -> Outcome:
@@ -358,6 +454,19 @@ def _take_list_axis(arguments: argparse.Namespace, field: str) -> SweptParameter
     return axis
 
 
+def _free_fields(arguments: argparse.Namespace, list_axes: Sequence[SweptParameter | None]) -> set[str]:
+    """Returns the parameters of --from-args that the sweep varies: their values there do not count."""
+    fields = {axis.field for axis in list_axes if axis is not None}
+    fields |= {text.partition("=")[0].strip().removeprefix("--").replace("-", "_") for text in arguments.vary}
+    if "dp" in fields:
+        fields.add("world")
+    if arguments.layouts and launch_of(arguments) is not None:
+        from simcore.sweeping.layouts import VARIED
+
+        fields |= {*VARIED, *_OF_ONE_LAYOUT}
+    return fields
+
+
 def _build_space(
     arguments: argparse.Namespace, parameters: Parameters, list_axes: list[SweptParameter]
 ) -> Space:
@@ -396,6 +505,25 @@ def _parse_price(arguments: argparse.Namespace) -> float | None:
     if price is None or not 0 < price <= 1e9:
         raise UsageError(f"--price {printable(arguments.price, 40)}: $ of a GPU for an hour, like 2.5")
     return price
+
+
+def _read_prices(arguments: argparse.Namespace, space: Space, prunes: bool) -> dict[str, float] | None:
+    """Returns the prices of the GPUs of a sweep; None without --prices."""
+    if arguments.prices is None:
+        return None
+    from simcore.model.training import DEFAULT_GPU
+    from simcore.sweeping.prices import read_prices
+
+    if arguments.price is not None:
+        raise UsageError("--price beside --prices: give one of the two")
+    if prunes and {"world", "dp"} & {*space.varied}:
+        raise UsageError(
+            "--prices: of several numbers of GPUs the fastest is not the cheapest, and slower ones are left "
+            "out: one --world would fit, or --exhaustive"
+        )
+    axes = {axis.field: axis.values for axis in space.axes}
+    gpus = [str(gpu or DEFAULT_GPU) for gpu in axes.get("gpu", (space.base_parameters.gpu,))]
+    return read_prices(arguments.prices, gpus)
 
 
 def _parse_count(option: str, text: str | None, most: int) -> int | None:
@@ -442,14 +570,14 @@ def _build_evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Ru
     arguments.run = None
     source = open_from_arguments(arguments)
     sought, prunes = rule
-    name = arguments.file if arguments.model is None else arguments.model
+    name = opened_name(arguments)
     opened = () if name is None else (name,) if arguments.model is None else ("--model", name)
     rule_words = sought.text if prunes else ""
     return build_evaluator(source, opened, space, _parse_price(arguments), rule_words)
 
 
 def _title(arguments: argparse.Namespace) -> str:
-    return printable(os.path.basename(arguments.file or arguments.model or "AICB arguments"), 60)
+    return printable(os.path.basename(opened_name(arguments) or "AICB arguments"), 60)
 
 
 def _csv_page(evaluator: Evaluator) -> Any:

@@ -15,9 +15,11 @@ from simcore.records import replace
 from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (
     Parser,
+    add_launch,
     add_model,
     add_parameters,
     add_run,
+    opened_name,
     opening_options,
     parse_parameters,
     states_parameters,
@@ -82,15 +84,15 @@ def _open_with_second(run_input: RunInput, arguments: argparse.Namespace) -> Ses
     path, parameters = run_input.opened, run_input.parameters
     if arguments.against is None:
         return _open_session(
-            path, RunInput(open_from_arguments(arguments, True), parameters), opening_options(arguments, True)
+            path, RunInput(open_from_arguments(arguments), parameters), opening_options(arguments)
         )
     from simcore.comparison import Comparison
     from simcore.runs import open_run
     from tui.commands.opened import select_parameters
 
-    first_input, other = open_from_arguments(arguments, True), open_input(arguments.against)
+    first_input, other = open_from_arguments(arguments), open_input(arguments.against)
     session = _open_session(
-        path, select_parameters(RunInput(first_input, parameters), other), opening_options(arguments, True)
+        path, select_parameters(RunInput(first_input, parameters), other), opening_options(arguments)
     )
     against = open_run(select_parameters(RunInput(other, parameters), first_input))
     # Runs that cannot be compared are a line on the terminal, not a screen without a comparison.
@@ -106,7 +108,7 @@ def _print_comparison(run_input: RunInput, arguments: argparse.Namespace) -> Non
     from simcore.runs import open_run
     from tui.commands.opened import print_warnings, select_parameters
 
-    first_input, other = open_from_arguments(arguments, True), open_input(arguments.against)
+    first_input, other = open_from_arguments(arguments), open_input(arguments.against)
     a = open_run(select_parameters(RunInput(other, run_input.parameters), first_input))
     b = open_run(select_parameters(RunInput(first_input, run_input.parameters), other))
     comparison = Comparison(a, b)
@@ -124,6 +126,7 @@ def build_parser() -> Parser:
         help="a workload file, a trace, a directory of traces, or a model's config.json or name",
     )
     add_model(parser)
+    add_launch(parser)
     add_run(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
@@ -164,9 +167,9 @@ def main(words: list[str]) -> int:
     parser.refuse_rest(arguments.file, unparsed)
     first = _first_screen(arguments)
     parameters = parse_parameters(arguments)
-    if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
+    if opened_name(arguments) is None and arguments.aicb_args is None and arguments.from_args is None:
         arguments.file = example_path()
-    path = arguments.file or arguments.model or "AICB arguments"
+    path = opened_name(arguments) or "AICB arguments"
     if is_results(path):
         return _show_results(path, arguments)
     if arguments.snapshot is not None:

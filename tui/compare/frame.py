@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from simcore.comparison import AccountChange
 from simcore.trace.figures import compare_by_work, is_other_work, judge, judge_times, microbatch_ns
-from simcore.trace.lane_spans import format_clock
+from simcore.trace.lane_spans import format_position
 from simcore.units import column_unit, difference, duration, plural, signed_duration, whole_percent
 from tui.change_words import flags_in
 from tui.compare.marks import ONLY_A, ONLY_B, OTHER, SAME
@@ -48,17 +48,16 @@ def draw_panels(
     table = _difference_lines(model, width - left - 2, rows, is_found)
     focused = model.panel == DIFFERENCES
     title = f"What differs most{_position_text(model, is_found)}"
-    return join_panels(accounts, box(title, "Enter goes there", table, width - left, height, glyphs, focused))
+    return join_panels(accounts, box(title, "B - A", table, width - left, height, glyphs, focused))
 
 
 def _one_panel(model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool) -> list[Line]:
     if model.panel == DIFFERENCES:
         table = _difference_lines(model, width, height - 1, is_found)
-        title = f"What differs most{_position_text(model, is_found)}, Enter goes there, Tab: accounts"
-        return [rule(title, width, glyphs), *table]
+        return [rule(f"What differs most{_position_text(model, is_found)}", width, glyphs, "B - A"), *table]
     accounts, hidden = _account_lines(model, width, height - 1, 0)
     more = f" ({hidden} more change less)" if hidden else ""
-    return [rule(f"{model.compared.accounts_title}{more}, Tab: what differs", width, glyphs), *accounts]
+    return [rule(f"{model.compared.accounts_title}{more}", width, glyphs), *accounts]
 
 
 def _position_text(model: CompareModel, is_found: bool) -> str:
@@ -224,8 +223,8 @@ def draw(
     if height >= _TALL:
         # The accounts, the step below them, and the frame.
         rows = max(_LOWER, min(len(model.compared.accounts) + 3, height - _UPPER))
-    cursor_lines = _cursor_lines(model, wide)
     left = 23 if wide else 13
+    cursor_lines = _cursor_lines(model, max(width - left - 1, 1), wide)
     around = len(lines) + len(cursor_lines) + 4
     room = height - around - rows
     model.resize(max(width - left - 1, 1), max(room, 1))
@@ -482,9 +481,10 @@ def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) 
     return [*line, *legend(entries, glyphs, room, colour, False, wide=names_kinds)]
 
 
-def _cursor_lines(model: CompareModel, wide: bool) -> list[Line]:
-    """Returns what A and B do at the cursor: one line where there is room for both."""
-    head = f" {format_clock(model.cursor_ns)}, {model.compared.pair_name(model.pair)}"
+def _cursor_lines(model: CompareModel, columns: int, wide: bool) -> list[Line]:
+    """Returns what A and B do at the cursor: one line where there is room for both. columns: of the lanes."""
+    position = format_position(model.cursor_ns, model.window.span_ns // columns)
+    head = f" {position}, {model.compared.pair_name(model.pair)}"
     side_lines: list[Line] = []
     for side, alone in ((0, A_ALONE), (1, B_ALONE)):
         if model.visible_sides in (BOTH, alone):
@@ -492,7 +492,7 @@ def _cursor_lines(model: CompareModel, wide: bool) -> list[Line]:
             side_lines.append([(f"   {'AB'[side]} ", ROLES["AB"[side]]), (words, "")])
     if wide:
         return [[(head, "bright"), *(styled for line in side_lines for styled in line)]]
-    head = f" {duration(model.cursor_ns)}"
+    head = f" {position}"
     return [
         [(head if not index else " " * len(head), "bright"), *line] for index, line in enumerate(side_lines)
     ]

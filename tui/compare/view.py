@@ -170,7 +170,7 @@ class CompareView(ScreenView):
             self._advice = WhyModel(run, panel=WHAT_IF)
         advice = self._advice
         advice.knobs = self._app.runs.what_if(run)
-        title = rule(f"{SECOND_RUN}{advice.base_words}, t tries it", width, self.glyphs)
+        title = rule(f"{SECOND_RUN}{advice.base_words}", width, self.glyphs, "% of step")
         return [[], title, *what_if_lines(advice, width, height - 2, self._app.what_ifs.progress)]
 
     def _one_run_text(self) -> str:

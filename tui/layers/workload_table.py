@@ -11,7 +11,7 @@ from operator import add
 from typing import Any
 
 from simcore.analysis.blocks import find_rows_not_run
-from simcore.analysis.explain import collective_factors, compute_factors
+from simcore.analysis.explain import collective_factors, compute_factors, packed_words
 from simcore.analysis.layer_order import find_longest_span, find_row_inside, search_texts, sort_values
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerLines
 from simcore.collectives import NAMES
@@ -333,6 +333,7 @@ class WorkloadTable(Table):
                 compute += f" = {f'({ops})' if ops else duration(cell.stated_ns)}{factors}"
             elif ops:
                 compute += f" = {ops}"
+            compute += packed_words(simulation, rows[0], phase)
         return [*((text, "") for text in wrapped(explanation, width)), (compute, "dim")]
 
     def extra_lines(self, line: int, width: int) -> list[tuple[str, str]]:

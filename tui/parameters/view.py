@@ -306,10 +306,9 @@ class ParametersView(ScreenView):
         count = sum(bool(row.was) for row in form_rows)
         given_count = sum(row.origin == FROM_USER and not row.was for row in form_rows)
         counts_text = f"{count} changed" + (f", {given_count} given" if given_count else "")
-        title = f"Effect, against the run as {_opened_word(session)}"
         return join_panels(
             box("Parameters", counts_text, form, _FORM_WIDTH, height, glyphs, True),
-            box(title, self._running_text(), effect, width - _FORM_WIDTH, height, glyphs),
+            box("Effect", self._running_text(), effect, width - _FORM_WIDTH, height, glyphs),
         )
 
     def _advice(self, width: int, rows: int) -> list[Line]:
@@ -320,7 +319,7 @@ class ParametersView(ScreenView):
         knobs = drop_overlap_variants(self._runs.known_what_if(run))[: rows - 2] if self.is_attached else []
         if rows < _ADVICE_ROWS or not knobs:
             return []
-        title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]
+        title: Line = [("what would help most, % of step", "bright")]
         size = max(width - 22, 14)
         base = run.figures.what_if_base_ns
         changes = [knob for knob in knobs if knob.list == "change"]

@@ -72,8 +72,8 @@ class BarRows(Protocol):
 class StageBars:
     """A row a stage, or several neighbouring stages a row where there is no room for all."""
 
-    title = "Where each stage's time goes"
-    mean_title = "Time by stages, each row their "
+    title = "Time by stage"
+    mean_title = "Time by stages, "
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         members: dict[int | None, list[Track]] = {}
@@ -107,8 +107,8 @@ class StageBars:
 class RankRows:
     """A row a rank where there is room, else a row a stage, else several neighbouring ranks a row."""
 
-    title = "Where each rank's time goes"
-    mean_title = "Time by ranks, each row their "
+    title = "Time by rank"
+    mean_title = "Time by ranks, "
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         if len(tracks) <= room:
@@ -173,8 +173,7 @@ class Bars:
         """The title of the bars; where rows are of several stages, or ranks, it says that they are means."""
         if len(self.rows) < self.most_rows:
             return self._kind.mean_title + ("range or mean" if any(self.ranges) else "mean")
-        is_single = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
-        return self._kind.title.replace("each", "the") if is_single else self._kind.title
+        return self._kind.title
 
     @cached_property
     def most_rows(self) -> int:

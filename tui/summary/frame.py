@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from simcore.trace.figures import each_words
 from simcore.trace.run import Run
 from simcore.units import plural
-from tui.change_words import BOTH_HOLD
-from tui.frame import Glyphs, Line, cells, rule
+from tui.frame import Glyphs, Line, cells, count_title, rule
 from tui.panels import BOTH_LISTS, WHAT_IF, box, fixes_in_front, join_panels, meaning_rows
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
-    ALL,
-    ALL_IN_SHORT,
     UNLIMITED,
     VERDICT,
-    assumption_title,
     change_lines,
+    decisive_first,
     fullest_stage_text,
-    needs_and_keys,
+    leaves_out_changes,
     note_lines,
     note_rows,
-    notes_title,
     sentence_lines,
     step_facts,
     step_lines,
@@ -29,7 +24,10 @@ from tui.summary.panels import (
 from tui.summary.side_panels import RankTable, SidePanel
 from tui.summary.worst import worst_lines
 
+_WORST_TITLE, _OF_STEP = "Worst on a rank", "% of step"
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
+# A screen with fewer rows has none for memory, nor for an assumption behind the first note.
+_LOW = 20
 # Cells of the bars with full names and their frame.
 _LEAST_LEFT = 66
 # Cells of the kernels of a profile with their frame, and the least of the bars next to them; the least rows
@@ -51,7 +49,7 @@ _AROUND_BARS = 4
 
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """Returns the lines of the screen, at most `height` of them. progress: of the what-if table."""
-    model.shows_all_key = True
+    model.keys_to_more = frozenset()
     if not model.results.timed:
         return _draw_plan(model, width, height, glyphs)
     if width >= _WIDE and height >= _TALL:
@@ -81,41 +79,44 @@ def _draw_boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, pr
         return box(title, aside, lines, *cells_, glyphs, model.panel == panel)
 
     room = width - size.figure - 2, size.top - 2
-    words, omission_text = sentence_lines(model, *room)
+    words, count, is_cut = sentence_lines(model, *room)
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2, model.more_memory())
+    # The bars say what shares are of, too; nothing else names what made the rows.
+    unit = model.model_title or (_OF_STEP if model.results.figures.states_shares else "")
+    words_title = count_title("In words", count, len(model.words))
     top = join_panels(
         box(_step_title(model.results), "", step, size.figure, size.top, glyphs),
-        box(_words_title(model, omission_text, width - size.figure), model.model_title, words,
-            width - size.figure, size.top, glyphs),
-    )  # fmt: skip
+        box(words_title, unit, words, width - size.figure, size.top, glyphs),
+    )
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
     bars = [*_padded(bars, size.middle - 3), model.bars.legend(left - 2, glyphs)]
-    bars_box = framed(STAGES, model.bars.title, "% of step", bars, (left, size.middle))
+    bars_box = framed(STAGES, model.bars.title, _OF_STEP, bars, (left, size.middle))
     finding_lines = worst_lines(model, right - 2, size.worst - 2, model.panel == WORST)
-    right_boxes = framed(
-        WORST, "Worst on a rank, % of step", "Enter goes there", finding_lines, (right, size.worst)
-    )
+    worst_title = count_title(_WORST_TITLE, len(finding_lines), len(model.findings))
+    right_boxes = framed(WORST, worst_title, _OF_STEP, finding_lines, (right, size.worst))
     if not is_folded:
         table, rows = model.side_panel, size.middle - size.worst
         table_lines = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
         title = _title_with_count(table.title, table, rows - 2)
-        right_boxes = [*framed(MAP, title, table.aside, table_lines, (right, rows)), *right_boxes]
-    diagnostics = model.notes
+        right_boxes = [*framed(MAP, title, table.unit, table_lines, (right, rows)), *right_boxes]
     # Names of changes differ at their ends.
     advice = width * _ADVICE_PERCENT // 100
     notes = note_lines(
-        diagnostics, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
+        model.notes, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
     )
     changes = change_lines(model, advice - 2, size.bottom - 2, progress)
-    advice_title = model.advice_title(advice)
-    # The frame, the corners and what stands between the two texts.
-    needs, aside = needs_and_keys(model, advice - 2, size.bottom - 2, advice - len(advice_title) - 12)
-    advice_title += f"; {needs}" if needs else ""
+    _set_keys(model, is_cut, leaves_out_changes(model, advice - 2, size.bottom - 2))
+    notes_title = count_title("Notes", size.bottom - 2, len(model.notes))
     bottom_boxes = join_panels(
-        framed(WHAT_IF, advice_title, aside, changes, (advice, size.bottom)),
-        framed(NOTES, notes_title(diagnostics, width - advice), "", notes, (width - advice, size.bottom)),
+        framed(WHAT_IF, model.advice_title, _OF_STEP, changes, (advice, size.bottom)),
+        framed(NOTES, notes_title, "", notes, (width - advice, size.bottom)),
     )
     return [*top, *join_panels(bars_box, right_boxes), *bottom_boxes]
+
+
+def _set_keys(model: SummaryModel, cuts_words: bool, cuts_changes: bool) -> None:
+    """Sets the keys that lead to what the screen has no room for."""
+    model.keys_to_more = frozenset(["Space"] * cuts_words + ["4"] * cuts_changes)
 
 
 def _step_title(run: Run) -> str:
@@ -124,33 +125,13 @@ def _step_title(run: Run) -> str:
     return "Replayed step" if run.recording.is_replayed else "Measured step"
 
 
-def _words_title(model: SummaryModel, omission_text: str, width: int) -> str:
-    """Returns the title of the sentences: the shares in those of a simulated run are of its step unless they
-    say otherwise.
-
-    omission_text: as `fit_sentences` returns it. width: of the box, whose title may also name what made the
-    rows.
-    """
-    of_step = ", % of step" if model.results.figures.states_shares else ""
-    title, short = (
-        f"In words{of_step}{omission_text and '; '}{omission_text}",
-        f"In words{omission_text and ', '}{omission_text}",
-    )
-    # Two corners, the line and the blanks around both.
-    room = width - len(model.model_title) - 11 if model.model_title else width
-    forms = (title, title.removesuffix(" all"), short)
-    return next((form for form in forms if len(form) <= room), short)
-
-
 def _title_with_count(title: str, table: SidePanel, rows: int) -> str:
     """Returns `Who waits for whom, 3 of 28`, or `Ranks, 25 rows more`, where a panel of `rows` lines lacks
     some rows.
     """
     count, visible_count = table.size[0], table.visible_count(rows)
-    if visible_count >= count:
-        return title
-    if isinstance(table, RankTable):
-        return f"{title.removesuffix(', in all')}, {visible_count} of {count}"
+    if visible_count >= count or isinstance(table, RankTable):
+        return count_title(title, visible_count, count)
     return f"{title}, {plural(count - visible_count, 'row')} more"
 
 
@@ -219,66 +200,22 @@ class _Sizes:
             self.worst = self.middle
 
 
-class _Memory:
-    """What a small screen says of memory, once, in a row or in a rule with room for it: what the fullest
-    stage needs, and what the change that was tried needs more.
-
-    `costs` are the texts of the second alone, as `more_memory` returns them; `remaining_forms` those not yet
-    on the screen, the longest first.
+def _memory_line(model: SummaryModel, width: int) -> Line:
+    """Returns what the fullest stage needs, and what the change that was tried needs more, in a row of a
+    small screen; empty where neither is known, or the top row has it.
     """
-
-    def __init__(self, model: SummaryModel, width: int) -> None:
-        # The top row has it for a model.
-        self._fullest = (
-            fullest_stage_text(model.results, width) if model.results.model.model_figures is None else ""
-        )
-        self._width = width
-        self.costs = model.more_memory()
-        # The additional memory comes before its place.
-        behind = [words.removeprefix("memory ") for words in self.costs]
-        self.remaining_forms = [f"{self._fullest}, {words}" for words in behind] if self._fullest else []
-        self.remaining_forms += [
-            f"memory {words}" if words.startswith("+") else words for words in self.costs
-        ]
-        self.remaining_forms = self.remaining_forms or [self._fullest] * bool(self._fullest)
-
-    def sentence_row(self) -> Line:
-        """Returns all of it as a row of the words."""
-        words = next(
-            (form for form in self.remaining_forms if len(form) + 3 <= self._width), self.remaining_forms[-1]
-        )
-        self.remaining_forms = []
-        return [(f" {words[0].upper()}{words[1:]}.", "warn" if self.costs else "")]
-
-    def findings_title(self, plain_title: str) -> str:
-        """Returns the title of the worst findings with it: the fullest stage is one of them."""
-        if not self.remaining_forms:
-            return plain_title
-        # Both, or only the additional memory: that is new, and the need of the run is on the screen before
-        # it. The title is shortened first, because shorter words for memory, such as `15 mb held`, read as
-        # bytes; what the shares are of stands over the bars, too.
-        titles = (plain_title, plain_title.replace(", % of step", "")) if self.costs else (plain_title,)
-        forms = ((title, form) for title in titles for form in (*self.remaining_forms, *self.costs))
-        fits = [(title, form) for title, form in forms if len(title) + len(form) + 8 <= self._width]
-        if not fits:
-            return plain_title
-        self.remaining_forms = []
-        title, words = max(fits, key=lambda both: len(both[1]))
-        return f"{title}; {words}"
-
-    def full_advice_title(self, advice: str, needs: str, keys: str) -> str:
-        """Returns the title of the advice with its keys and what its first change needs, else with what the
-        run needs, where that is not yet on the screen. The additional memory of the run's own change would
-        read as that of the next one.
-        """
-        run_needs = "" if self.costs or not self.remaining_forms else self.remaining_forms[0]
-        if run_needs and not needs and len(advice) + len(keys) + len(run_needs) + 10 > self._width:
-            # The last row has the key, too; memory is nowhere else.
-            keys = ALL_IN_SHORT if keys.endswith(ALL) else ""
-        advice += f", {keys}" if keys and len(advice) + len(keys) + 7 <= self._width else ""
-        if run_needs and len(advice) + len(run_needs) + 8 <= self._width:
-            needs = needs or run_needs
-        return f"{advice}; {needs}" if needs else advice
+    costs = model.more_memory()
+    # The top row has it for a model.
+    is_model = model.results.model.model_figures is not None
+    fullest = "" if is_model else fullest_stage_text(model.results, width)
+    # The additional memory comes before its place.
+    forms = [f"{fullest}, {words.removeprefix('memory ')}" for words in costs if fullest]
+    forms += [f"memory {words}" if words.startswith("+") else words for words in costs]
+    forms += [fullest] if fullest else []
+    if not forms:
+        return []
+    words = next((form for form in forms if len(form) + 3 <= width), forms[-1])
+    return [(f" {words[0].upper()}{words[1:]}.", "warn" if costs else "")]
 
 
 class _Headings:
@@ -286,8 +223,7 @@ class _Headings:
     their rows first, then whatever would be truncated.
 
     `worst`, `changes`, `notes` and `bars` are the rows of each part without its rule, `spare` the rows that
-    no part needs. `sentence_lines` are the lines of the words, `omission_text` is as `fit_sentences` returns
-    it.
+    no part needs. `sentence_lines` are the lines of the words, `cuts_words` is whether some have no room.
     """
 
     def __init__(self, model: SummaryModel, width: int, height: int) -> None:
@@ -297,9 +233,15 @@ class _Headings:
         findings, _ = model.findings_to_fit
         knobs, words = model.knobs_to_fit, model.words_to_fit
         self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + fixes_in_front(knobs or ()), 1
+        self.ordered_notes, note_rows = decisive_first(model.notes)
+        if height >= _LOW:
+            self.notes = note_rows
         most_bars, self.bars = self._rows_of_bars()
-        self.memory = _Memory(model, width)
+        memory_line = _memory_line(model, width)
         word_room = height - _RULES - self.worst - self.changes - self.notes - self.bars
+        # What a change costs comes before what a further sentence says.
+        has_memory_row = bool(memory_line) and (height >= _LOW or bool(model.more_memory()))
+        word_room -= has_memory_row
         least, word_room = self._rows_of_words(word_room)
         first_lines = word_lines(words, width, least)
         self.spare = max(word_room - len(first_lines), 0)
@@ -311,10 +253,10 @@ class _Headings:
         self.bars += self._take_rows(most_bars - self.bars)
         all_lines = word_lines(words, width, len(first_lines) + self.spare)
         self.spare -= len(all_lines) - len(first_lines)
-        self.sentence_lines, self.omission_text = sentence_lines(model, width, len(all_lines))
-        if self.spare and self.memory.remaining_forms:
-            self.sentence_lines.append(self.memory.sentence_row())
-            self.spare -= 1
+        self.sentence_lines, _, self.cuts_words = sentence_lines(model, width, len(all_lines))
+        if memory_line and (has_memory_row or self.spare):
+            self.sentence_lines.append(memory_line)
+            self.spare -= not has_memory_row
         self.changes += self._take_rows((_CHANGES if knobs is None else len(knobs)) - self.changes)
         self.notes += self._take_rows(len(model.notes) - self.notes)
         if self.spare and model.results.model.memory_unknown:
@@ -376,83 +318,31 @@ class _Headings:
         # Notes say more with the free rows than a taller bar.
         spare = self.spare + self.worst - len(worst) + self.changes - len(changes)
         room = self.notes + (0 if model.panel == MAP or model.is_long else spare)
-        notes = note_lines(model.notes, 0, width, room, False)
-        title, body = self._bars_and_title(self.bars + spare + self.notes - len(notes), glyphs)
-        # The words have no heading of their own: the first heading below with room says that there are more.
-        more_words = f"; in words {self.omission_text}" if self.omission_text else ""
-        count = len(model.findings)
-        findings_title = (
-            f"Worst on a rank, % of step{f' ({len(worst)} of {count})' if len(worst) < count else ''}"
-        )
-        model_text = f"; {model.model_title}" if model.model_title else ""
-        notes_heading = f"{notes_title(model.notes)}, ! all"
-        effect_title = assumption_title(model.notes, len(notes), width)
-        if effect_title:
-            full_title = f"{effect_title}, ! all"
-            forms = [(full_title, model_text)]
-            if model.model_title.startswith("AICB: "):
-                # Nothing else on a small screen names the model: its name alone stands here, or it replaces
-                # the assumption.
-                name = f"; {model.model_title.removeprefix('AICB: ').partition(',')[0]}"
-                forms += [(full_title, name), (notes_heading, model_text)]
-            fits = [form for form in forms if sum(map(len, form)) + 4 <= width]
-            notes_heading, model_text = fits[0] if fits else forms[0]
-        if len(title) + len(more_words) + 4 <= width:
-            title, more_words = title + more_words, ""
-        elif self.memory.costs:
-            # The additional memory of a change is nowhere else.
-            findings_title = self.memory.findings_title(findings_title)
-        # Very narrow screens have only the count.
-        for words in (more_words, more_words.partition(",")[0]):
-            if len(findings_title) + len(words) + 4 <= width:
-                findings_title += words
-                break
-            if len(notes_heading) + len(words) + 4 <= width:
-                notes_heading += words
-                break
-        findings_title = self.memory.findings_title(findings_title)
-        if len(notes_heading) + len(model_text) + 4 <= width:
-            notes_heading += model_text
-        advice = self._advice_title()
+        notes = note_lines(self.ordered_notes, 0, width, room, False)
+        title, unit, body = self._bars_and_title(self.bars + spare + self.notes - len(notes), glyphs)
+        _set_keys(model, self.cuts_words, leaves_out_changes(model, width, self.changes))
+        worst_title = count_title(_WORST_TITLE, len(worst), len(model.findings))
+        notes_title = count_title("Notes", max(room, self.notes), len(model.notes))
         lines = [
             *self.sentence_lines,
-            *(rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)),
-            *(rule(findings_title, width, glyphs), *worst),
-            *(rule(advice, width, glyphs), *changes),
-            *(rule(notes_heading, width, glyphs), *notes),
+            *(rule(title, width, glyphs, unit), *body, model.bars.legend(width, glyphs)),
+            *(rule(worst_title, width, glyphs, _OF_STEP), *worst),
+            *(rule(model.advice_title, width, glyphs, _OF_STEP), *changes),
+            *(rule(notes_title, width, glyphs, model.model_title), *notes),
         ]
         return lines[: self.height]
 
-    def _advice_title(self) -> str:
-        """Returns the title of the advice, with the memory that its first change needs, and the keys. Why
-        that memory equals the current one comes before what the shares are of, which stands over the bars,
-        and before the key of screen 4, which the row of the screens has.
-        """
-        model, width = self.model, self.width
-        title = model.advice_title(width)
-        short = title.replace(", % of step", "")
-        # The rule, and a comma and a semicolon with their blanks.
-        needs, keys = needs_and_keys(model, width, self.changes, width - len(title) - 8)
-        why = model.describe_memory(width - len(short) - 6)
-        model.shows_all_key = BOTH_HOLD not in why or BOTH_HOLD in needs
-        if not model.shows_all_key:
-            title, needs, keys = short, why, ""
-        return self.memory.full_advice_title(title, needs, keys)
-
-    def _bars_and_title(self, rows: int, glyphs: Glyphs) -> tuple[str, list[Line]]:
-        """Returns the bars in this many rows, or the table that replaces them, and their title."""
+    def _bars_and_title(self, rows: int, glyphs: Glyphs) -> tuple[str, str, list[Line]]:
+        """Returns (title, unit, lines) of the bars in this many rows, or of the table that replaces them."""
         model, width = self.model, self.width
         if model.panel == MAP:
             table = model.side_panel
-            title = _title_with_count(table.heading, table, rows)
+            title, unit = _title_with_count(table.title, table, rows), table.unit
             body = table.lines(width, rows, model.cursor(MAP), glyphs, True)[:rows]
         else:
-            # The title names the count of micro-batches: with 16 stages and 16 micro-batches, `16` is
-            # ambiguous.
-            each = each_words(model.results.shape, " mb")
             body = _bars(model, width, rows, glyphs)[:rows]
-            title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
-        return title, _padded(body, rows)
+            title, unit = model.bars.title, _OF_STEP
+        return title, unit, _padded(body, rows)
 
 
 def _draw_plan(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -470,7 +360,7 @@ def _draw_plan(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> 
         *([(f" {cells(line, 400)}", "")] for line in order_lines(recording.run, width - 2)),
     ]
     below = [
-        rule(f"{notes_title(notes)}, ! all", width, glyphs),
+        rule(count_title("Notes", rows, len(notes)), width, glyphs),
         *note_lines(notes, model.row(NOTES), width, rows, True),
     ]
     room = height - len(below)

@@ -67,7 +67,7 @@ class Kernels:
 
     moves = "jk"
     sideways_text = "left and right move in a map of ranks: here each kernel has a row"
-    title = heading = "Kernels, % of step"
+    title, unit = "Kernels", "% of step"
 
     def __init__(self, run: RecordedRun, next_panel: Callable[[], Any]) -> None:
         """Makes the panel. next_panel: returns the one that `i` leads to."""
@@ -75,10 +75,6 @@ class Kernels:
         self.next = next_panel
         self.next_label = "waits, replay" if len(run.tracks) > 1 else "replay"
         self._names: dict[int, list[str]] = {}
-
-    @property
-    def aside(self) -> str:
-        return "i who waits" if len(self._run.tracks) > 1 else "i as replayed"
 
     is_empty = False
     # Its rows are sorted by what they take.

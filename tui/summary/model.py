@@ -52,8 +52,10 @@ class SummaryModel(PanelCursor):
     """How many rows of the what-if table are only on screen 4."""
     opened_run: Run | None = None
     """The run that the one on the screen is a change of, None where it is that run."""
-    shows_all_key: bool = True
-    """Whether the title of the advice, as it was last drawn, has the key of the screen with all changes."""
+    keys_to_more: frozenset[str] = frozenset()
+    """The keys that lead to the sentences and changes that the screen, as it was last drawn, has no room
+    for.
+    """
     is_described: bool = True
     """Whether the sentences and the worst findings are there: those of a long run come behind its picture."""
     is_long: bool = field(init=False)

@@ -13,9 +13,9 @@ from simcore.diagnostics import Diagnostic
 from simcore.trace.figures import throughput_words
 from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration, keep_units_unbroken, signed_duration, whole_percent
-from tui.change_words import UNKNOWN, name_and_share
+from tui.change_words import UNKNOWN, memory_cells, memory_text, name_and_share
 from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences
-from tui.notes.listing import ROLES, WEIGHT_CELLS, describe_weights, weight_word
+from tui.notes.listing import ROLES, WEIGHT_CELLS, weight_word
 from tui.panels import COMING, MATTERS, WHAT_IF, lists_and_meaning
 from tui.summary.model import SummaryModel
 
@@ -192,38 +192,18 @@ def note_rows(model: SummaryModel, width: int) -> int:
     return len(note_lines(model.notes, 0, width, UNLIMITED, False))
 
 
-# An effect on an assumption of this share of the step or more stands in the title where it has no row.
+# An assumption with an effect of this share of the step or more comes before notes of more weight.
 _DECIDES = 0.05
 
 
-def assumption_title(diagnostics: Sequence[Diagnostic], visible_count: int, width: int) -> str:
-    """Returns `Notes (12), assumed cluster h100-8, half the bandwidth +38.7 %`: in place of the counts by
-    weight the assumption with the largest effect, unless it is among the first `visible_count`; "" where the
-    effect is small, or a rule of `width` cells has no room for it.
+def decisive_first(notes: Sequence[Diagnostic]) -> tuple[list[Diagnostic], int]:
+    """Returns (notes, rows): the assumption of the largest effect behind the first note, where it decides the
+    step; and how many rows that needs.
     """
-    for diagnostic in diagnostics[visible_count:]:
-        if diagnostic.weight == "assumption":
-            words = cells(diagnostic.brief, 200).replace("; ", ", ")
-            forms = [words.replace("half GB/s", "half the bandwidth"), words]
-            titles = [f"Notes ({len(diagnostics)}), assumed {form}" for form in forms]
-            # The key behind it, and the rule itself.
-            fitting = [title for title in titles if len(title) + 12 <= width]
-            return fitting[0] if fitting and words and diagnostic.effect >= _DECIDES else ""
-    return ""
-
-
-def notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
-    """Returns the counts of the notes by weight, in their order. width: of a box, whose title also has the
-    key that shows the full notes.
-    """
-    notes, counts = f"Notes ({len(diagnostics)})", describe_weights(diagnostics)
-    if not width:
-        return f"{notes}{counts}"
-    # A count is dropped before the key is.
-    full_title = f"{notes}{counts}, ! whole"
-    if len(full_title) + 7 <= width:
-        return full_title
-    return f"{notes}, ! whole{re.sub('assumptions?', 'assumed', counts)}"
+    decisive = next((at for at, note in enumerate(notes) if note.weight == "assumption"), 0)
+    if not decisive or notes[decisive].effect < _DECIDES:
+        return list(notes), 1
+    return [notes[0], notes[decisive], *notes[1:decisive], *notes[decisive + 1 :]], 2
 
 
 def change_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
@@ -234,12 +214,14 @@ def change_lines(model: SummaryModel, width: int, rows: int, progress: str) -> l
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
-    size = max(width - 21, 14)
+    size, memory_size = max(width - 21, 14), memory_cells(model.knobs, width)
     visible_rows, words = _visible_changes(model.knobs, row, focused, rows, width)
     lines: list[Line] = [
         [(f" {MATTERS}", "dim")]
         if index is None
-        else change_line(model.knobs[index], model.dims, step, size, focused and index == row)
+        else change_line(
+            model.knobs[index], model.dims, step, size, focused and index == row, memory_size=memory_size
+        )
         for index in visible_rows
     ]
     return lines + [[(f" {line}", "dim")] for line in words]
@@ -252,39 +234,28 @@ def _visible_changes(
     return lists_and_meaning(knobs, row, focused, rows, width - 2)
 
 
-TRIES, ALL, ALL_IN_SHORT = "t tries it", "4 has all", "4 all"
-# Matches needs that say that they are of memory.
-_OF_MEMORY = re.compile("needs|memory")
-
-
-def needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tuple[str, str]:
-    """Returns what stands in the title of the advice, in `room` cells together: the memory that the change
-    needs, "" where it is unknown, and the keys. That screen 4 has more rows comes before `t`, which the last
-    row has.
-
-    width, rows: of the panel.
-    """
-    knobs, is_cut = model.knobs, True
-    if knobs is not None:
-        visible_rows, _ = _visible_changes(knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
-        is_cut = model.left_out_count > 0 or sum(index is not None for index in visible_rows) < len(knobs)
-    forms = (f"{TRIES}, {ALL}", ALL, ALL_IN_SHORT) if is_cut else (TRIES, "")
-    fitting_forms = [(needs, keys) for keys in forms if (needs := model.describe_memory(room - len(keys)))]
-    if fitting_forms:
-        # The quantity, and the row that it is of, come before a key that the last row has.
-        return max(
-            fitting_forms, key=lambda words: (bool(_OF_MEMORY.search(words[0])), words[0][:3] != "1st")
-        )
-    return "", next((keys for keys in forms if len(keys) <= room), forms[-1])
+def leaves_out_changes(model: SummaryModel, width: int, rows: int) -> bool:
+    """Returns whether screen 4 has more changes than a panel of this many rows and cells."""
+    if model.knobs is None:
+        return True
+    visible_rows, _ = _visible_changes(model.knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
+    return model.left_out_count > 0 or sum(index is not None for index in visible_rows) < len(model.knobs)
 
 
 def change_line(
-    knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, with_time: bool = True
+    knob: WhatIf,
+    dims: Sequence[Dimension],
+    step: int,
+    size: int,
+    at: bool,
+    with_time: bool = True,
+    memory_size: int = 0,
 ) -> Line:
-    """Returns a change in words, the step time with it, and the difference. with_time: as in
-    `change_words`.
+    """Returns a change in words, the memory and the step time with it, and the difference. with_time: as in
+    `change_words`. size: cells of the words and of the memory, `memory_size` of them.
     """
-    words, share, role = name_and_share(step, knob, dims, size - 1, with_time)
+    words, share, role = name_and_share(step, knob, dims, size - memory_size - 1, with_time)
+    words += memory_text(knob, memory_size)
     name = f"{'>' if at else ' '}{words}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
@@ -358,21 +329,22 @@ def _wrap_sentence(sentence: str, width: int) -> list[str]:
     return textwrap.wrap(keep_units_unbroken(sentence), max(width - 2, 20), break_on_hyphens=False)
 
 
-def sentence_lines(model: SummaryModel, width: int, rows: int) -> tuple[list[Line], str]:
+def sentence_lines(model: SummaryModel, width: int, rows: int) -> tuple[list[Line], int, bool]:
     """Returns the lines of the sentences as `fit_sentences` does; of a long run exactly `rows`."""
-    lines, omission_text = fit_sentences(model.words, width, rows)
+    lines, count, is_cut = fit_sentences(model.words, width, rows)
     if not model.is_described:
         lines = [[(f" {COMING}", "dim")]]
-    return lines + [[] for _ in range(rows - len(lines)) if model.is_long], omission_text
+    return lines + [[] for _ in range(rows - len(lines)) if model.is_long], count, is_cut
 
 
-def fit_sentences(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:
-    """Returns the lines of `word_lines`, and `3 of 7, Space all` where some of the sentences have no room or
-    are shortened, "" where all are there in full.
+def fit_sentences(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], int, bool]:
+    """Returns the lines of `word_lines`, how many of the sentences they are, and whether any of these is
+    shortened.
     """
     fitting = _fitting_sentences(sentences, width, rows)
     all_lines = [line for sentence in sentences for line in _wrap_sentence(sentence, width)]
-    omission_text = "Space whole" if sum(map(len, fitting)) < len(all_lines) else ""
-    if len(fitting) < len(sentences):
-        omission_text = f"{len(fitting)} of {len(sentences)}, Space all"
-    return [line for lines in fitting for line in lines], omission_text
+    return (
+        [line for lines in fitting for line in lines],
+        len(fitting),
+        sum(map(len, fitting)) < len(all_lines),
+    )

@@ -34,8 +34,7 @@ _AROUND_MAP = 3
 class SidePanel(Protocol):
     """A panel next to the bars.
 
-    `title` and `aside` stand on its frame, `heading` where it has none; `sideways_text` says why left and
-    right do nothing.
+    `title` and `unit` stand on its frame; `sideways_text` says why left and right do nothing.
     """
 
     moves: str
@@ -48,9 +47,7 @@ class SidePanel(Protocol):
     @property
     def title(self) -> str: ...
     @property
-    def aside(self) -> str: ...
-    @property
-    def heading(self) -> str: ...
+    def unit(self) -> str: ...
     @property
     def is_empty(self) -> bool:
         """Whether it says nothing that the bars do not say: then it has no panel."""
@@ -148,12 +145,8 @@ class RankMap:
         return "Ranks"
 
     @property
-    def aside(self) -> str:
-        return f"{self.measure}, i other" if len(self._measures) > 1 else self.measure
-
-    @property
-    def heading(self) -> str:
-        return f"Ranks: {self.measure}, % of step"
+    def unit(self) -> str:
+        return f"{self.measure}, % of step"
 
     @property
     def is_empty(self) -> bool:
@@ -297,6 +290,8 @@ class RankTable:
     """A table with a line a rank, or a wait of one."""
 
     moves = "jk"
+    # Each of its columns says what it is of.
+    unit = ""
     # Its rows are sorted already.
     outlier: tuple[int, int] | None = None
 
@@ -352,18 +347,8 @@ class Waits(RankTable):
     @property
     def title(self) -> str:
         if not self.shows_replay:
-            return "Who waits for whom, in all"
+            return "Who waits for whom"
         return f"{'A replay of it' if self._run.scales is None else 'Replayed - measured'}, rank ends"
-
-    @property
-    def aside(self) -> str:
-        if not self.shows_replay:
-            return "i as replayed"
-        return "i kernels" if self._run.run.has_kernels else "i who waits"
-
-    @property
-    def heading(self) -> str:
-        return self.title
 
     @property
     def is_empty(self) -> bool:
@@ -487,7 +472,6 @@ class LateRanks(RankTable):
 
     next_label = "other order"
     sideways_text = "left and right move in a map of ranks: here each rank has a row"
-    aside = "i other"
 
     def __init__(self, run: Run) -> None:
         self.order = "waits"
@@ -501,10 +485,6 @@ class LateRanks(RankTable):
     @property
     def title(self) -> str:
         return f"Ranks by {_ORDERS[self.order]}"
-
-    @property
-    def heading(self) -> str:
-        return self.title
 
     @property
     def is_empty(self) -> bool:

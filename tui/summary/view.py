@@ -18,6 +18,8 @@ from tui.summary.model import MAP, NOTES, SummaryModel, has_description_behind
 from tui.summary.panels import all_sentence_lines
 
 ALL_EQUAL = "all ranks are equal: the bars have what a map of them would have"
+# The keys that lead to what the screen has no room for.
+_TO_MORE = (("Space", "all words"), ("4", "all changes"))
 ONE_RANK = "a single rank: the bars have what a table of ranks would have"
 
 
@@ -55,7 +57,7 @@ class SummaryView(PanelsView):
         model, side_panel = self.model, self.model.side_panel
         return (
             # The first keys stay on 80 columns.
-            ("t", self.tries), *(() if model.shows_all_key else (("4", "all changes"),)),
+            ("t", self.tries), *(pair for pair in _TO_MORE if pair[0] in model.keys_to_more),
             ("Tab", "panel"), (side_panel.moves, "move"), ("Enter", "go there"),
             ("i", side_panel.next_label), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
@@ -75,9 +77,9 @@ class SummaryView(PanelsView):
             None if current is opened or current.setup.source is not opened.setup.source else opened
         )
         self.model.model_title = recovered.title() if recovered is not None else ""
-        showed_key = self.model.shows_all_key
+        keys = self.model.keys_to_more
         lines = draw(self.model, width, height, self.glyphs, self.look_for_changes())
-        if self.model.shows_all_key != showed_key:
+        if self.model.keys_to_more != keys:
             self.app.call_later(lambda: self.show_hints(self._hints()))
         return lines
 

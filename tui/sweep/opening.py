@@ -6,7 +6,7 @@ import itertools
 import os
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.model.opening import named_model
+from simcore.model.known_models import named_model
 from simcore.parameters import RunInput
 from simcore.runs import open_run
 from simcore.sources.inputs import open_input, open_model, require_workload

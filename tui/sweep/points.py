@@ -6,10 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError
-from simcore.sweeping.outcome import format_value, value_words
-from simcore.sweeping.pages import columns_of, head_of
+from simcore.sweeping.outcome import format_value, layout_value, value_words
+from simcore.sweeping.pages import columns_of, head_of, memory_text
 from simcore.sweeping.pareto_front import WorkMeasure, choose_measure, group_equivalent, measures
-from simcore.sweeping.point import Point
+from simcore.sweeping.point import TIGHT_PERCENT, Point
 from simcore.sweeping.space import VALUE_NAMES
 from simcore.sweeping.where import Condition
 from simcore.units import byte_size, duration, group_digits
@@ -62,7 +62,9 @@ class PointTable:
         self._names, self._rate = columns_of(outcome), choose_measure(runs)
         self._sizes = {
             name: min(
-                max(len(_head(name)), *(len(format_value(point.layout.get(name))) for point in runs)),
+                max(
+                    len(_head(name)), *(len(format_value(layout_value(point.layout, name))) for point in runs)
+                ),
                 _LONGEST_VALUE,
             )
             for name in self._names
@@ -124,7 +126,7 @@ class PointTable:
                 (name, column._replace(heading=head) if name == RATE else column) for name, column in columns
             ]
         for name in self._names:
-            left = not all(_is_number(point.layout.get(name)) for point in runs)
+            left = not all(_is_number(layout_value(point.layout, name)) for point in runs)
             columns.append((name, ListColumn(_head(name), self._sizes[name], left)))
         for name in _DROP_ORDER:
             if _columns_width(columns) <= width:
@@ -136,9 +138,9 @@ class PointTable:
 
     def texts(self, line: int) -> dict[str, str]:
         point = self.point(line)
-        texts = {_head(name): cells(format_value(point.layout.get(name))) for name in self._names}
+        texts = {_head(name): cells(format_value(layout_value(point.layout, name))) for name in self._names}
         texts[FRONT] = "*" if self.result.outcome.front.is_on_front(point) else ""
-        texts[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
+        texts[MEMORY] = memory_text(point)
         texts[GPUS] = "-" if point.gpus is None else str(point.gpus)
         other_count = self._equivalent_counts.get(point.index, 0)
         texts[EQUIVALENT] = f"+{other_count}" if other_count else ""
@@ -268,7 +270,7 @@ def slowdown_text(point: Point, fastest: float) -> str:
 
 def point_lines(point: Point, names: Sequence[str]) -> list[str]:
     """Returns a point in words: what it is, and its figures or why it was not run."""
-    layout = [in_cells(value_words(name, point.layout[name])) for name in names if name in point.layout]
+    layout = [in_cells(value_words(name, layout_value(point.layout, name))) for name in names]
     lines = [", ".join(layout)] if layout else []
     if point.step_time_ns is None:
         return [*lines, f"not simulated: {cells(point.skipped or '', 400)}"]
@@ -278,7 +280,8 @@ def point_lines(point: Point, names: Sequence[str]) -> list[str]:
     if point.memory_peak_bytes is not None:
         peak, limit = point.memory_peak_bytes, point.memory_limit_bytes
         needed = f"{byte_size(peak)}" + ("" if limit is None else f" of {byte_size(limit)}")
-        figures.append(f"{needed}{'' if point.fits else ', does not fit'}")
+        spare = f", within {TIGHT_PERCENT} % of it" if point.is_tight else ""
+        figures.append(f"{needed}{spare if point.fits else ', does not fit'}")
     if point.gpus is not None:
         figures.append(f"{group_digits(point.gpus)} GPU{'s' if point.gpus != 1 else ''}")
     if point.cost is not None:
@@ -295,7 +298,7 @@ def _first_order(point: Point) -> tuple[int, float, int]:
 
 def _value(point: Point, key: str, shown_sweep: SweepResult) -> Any:
     if key.startswith("layout "):
-        return point.layout.get(key.removeprefix("layout "))
+        return layout_value(point.layout, key.removeprefix("layout "))
     if key == "front":
         return shown_sweep.outcome.front.is_on_front(point)
     if key == "time":

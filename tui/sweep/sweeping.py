@@ -14,6 +14,7 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import Cancelled, InputError, UsageError
 
 if TYPE_CHECKING:
+    from simcore.sweeping.outcome import Outcome
     from simcore.sweeping.point import Point
     from simcore.sweeping.results_file import ResultsReader
     from simcore.sweeping.running import Sweep, SweepOptions
@@ -91,6 +92,8 @@ class Sweeping:
                 pending_points.append(point)
                 if sweep.is_stopped():
                     raise Cancelled
+            self._tell(self._take_pending, shown_sweep, pending_points)
+            self._test_best(shown_sweep.outcome, options)
         except Cancelled:
             state = STOPPED
         except (UsageError, InputError) as failed:
@@ -101,6 +104,14 @@ class Sweeping:
             if sweep is not None:
                 sweep.close()
         self._tell(self._finish_sweep, shown_sweep, pending_points, state, error)
+
+    @staticmethod
+    def _test_best(outcome: Outcome, options: SweepOptions) -> None:
+        """Simulates the best points again under other conditions, when all have arrived."""
+        from simcore.sweeping.robustness import find_robustness, find_spread
+
+        outcome.spread = find_spread(options.evaluator, outcome)
+        outcome.robustness = find_robustness(options.evaluator, outcome)
 
     def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
         if self._app.is_running:

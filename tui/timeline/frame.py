@@ -275,8 +275,8 @@ class TimelineFrame:
         if len(accounts) + 2 > rows:
             return []
         most, step = max((ns for _, ns in accounts), default=0), run.step_time_ns
-        who = f"{'rank' if len(track.ranks) == 1 else 'each of the ranks'} {track.ranks.text()}"
-        lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
+        who = f"{'rank' if len(track.ranks) == 1 else 'ranks'} {track.ranks.text()}"
+        lines: list[Line] = [[], rule(f"Time of {cells(who, 60)}", width, self.glyphs, "% of step")]
         for name, ns in accounts:
             words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
             bar = share_bar(ns, most, width - len(words) - 1, self.glyphs)

@@ -144,10 +144,13 @@ _FILLS = (
     ("opt", "optimizer"), ("kernel", "kernel"),
 )  # fmt: skip
 # Streams whose names have more than five letters.
-_SHORT_STREAMS = {"dp_shard": "shard", "dp_replicate": "repl", "offload": "offl"}
+_SHORT_STREAMS = {
+    "dp_shard": "shard", "dp_replicate": "repl", "offload": "offl", "cp_a2a": "a2a", "cp_p2p": "p2p",
+    "ep_intra": "intra", "ep_inter": "inter",
+}  # fmt: skip
 _COMMUNICATION = (
-    "tp", "dp", "dp_shard", "dp_replicate", "dp_ep", "ep", "pp", "cp", "all", "offload", "embedding",
-    "position", "comm",
+    "tp", "dp", "dp_shard", "dp_replicate", "dp_ep", "ep", "ep_intra", "ep_inter", "pp", "cp", "cp_a2a",
+    "cp_p2p", "all", "offload", "embedding", "position", "comm",
 )  # fmt: skip
 _THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
 

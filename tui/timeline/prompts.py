@@ -69,7 +69,7 @@ class MarksPanel(Panel):
             relation = f"{distance} before" if mark.time_ns < cursor else f"{distance} after"
             if mark.time_ns == cursor:
                 relation = "at"
-            words = f"{axis.clock(mark.time_ns)}   {mark.title:<20} {relation} the cursor"
+            words = f"{self._model.clock(mark.time_ns)}   {mark.title:<20} {relation} the cursor"
             lines.append([(f"{sign} {mark.letter}  ", "key"), (words, "accent" if sign == ">" else "")])
         selected = marks[self._selected_index]
         others = [(mark.letter, mark.time_ns) for mark in marks if mark is not selected]
@@ -160,7 +160,7 @@ class Asking:
             if search.count:
                 first_match(model, search)
             model.jump_to(position_ns)
-            model.notice = f"at {model.source.axis.clock(position_ns)}"
+            model.notice = f"at {model.clock(position_ns)}"
             return f"{model.notice}: {model.whose}"
         if search.problem or not search.count:
             return no_match_text(search)
@@ -168,7 +168,7 @@ class Asking:
         assert match is not None
         location = model.whose
         if not search.of_lanes:
-            location += f" {model.source.axis.clock(model.cursor_ns)}"
+            location += f" {model.clock(model.cursor_ns)}"
         return f"{match_text(search, match)}: {location}"
 
     def find(self, text: str) -> None:

@@ -28,6 +28,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "bubble": ("bubble",), "idle": ("idle",), "gap": ("idle",), "host": ("host",),
     "tp": ("tp",), "ep": ("ep",), "dp": ("dp",), "dp_ep": ("dp_ep",), "all": ("all",), "cp": ("cp",),
     "dp_shard": ("dp_shard",), "dp_replicate": ("dp_replicate",), "offload": ("offload",), "pp": ("pp",),
+    "cp_a2a": ("cp_a2a",), "cp_p2p": ("cp_p2p",), "ep_intra": ("ep_intra",), "ep_inter": ("ep_inter",),
     "all-reduce": ("all-reduce",), "all-gather": ("all-gather",), "reduce-scatter": ("reduce-scatter",),
     "all-to-all": ("all-to-all",), "send": ("send",), "receive": ("receive",),
     "transfer": ("send", "receive"), "activation": ("activation",), "gradient": ("gradient",),

@@ -18,6 +18,8 @@ from tui.change_words import (
     UNKNOWN,
     change_share,
     describe_change,
+    memory_cells,
+    memory_text,
     name_and_share,
 )
 from tui.frame import Glyphs, Line, cells, cut_distinct, name_cut, rows_around, rule, share_bar
@@ -45,8 +47,6 @@ PANELS = (SUMS, WHAT_IF, SEGMENTS)
 # Cells for the name of a segment, with a gap behind it: where micro-batches are spelled out, where the times
 # have all digits, and on a narrow screen; and the most where names are longer.
 _CELLS, _LONG_CELLS, _LEAST_CELLS = (30, 25, 16), (33, 28, 20), 12
-# Cells of a title for its frame, the mark of the focus, and how a change is tried.
-_TITLE_MARGIN = 20
 # Cells of the sums; their share of the width, and that on a screen of less than 120 columns.
 _SUM_CELLS = 56
 _SUMS_PERCENT, _FEW_SUMS_PERCENT = 36, 34
@@ -183,8 +183,9 @@ _WITH_MEANING = 5
 _LEAST_SUMS = 3
 # Rows for changes while they are computed; the least rows of a panel below another.
 _CHANGES, _LEAST_PANEL = 20, 4
-_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", SEGMENTS: "The critical path, segment by segment"}
-_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", SEGMENTS: "the path segment by segment"}
+_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", SEGMENTS: "Segments of the path"}
+_UNITS = {SUMS: "% of step", WHAT_IF: "% of step", SEGMENTS: "time"}
+_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", SEGMENTS: "segments of the path"}
 
 
 def shows_all(width: int, height: int) -> bool:
@@ -200,16 +201,14 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     right = width - left
     upper = _upper_rows(model, height, right - 4)
 
-    def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
+    def framed(panel: str, lines: list[Line], size: int, rows: int) -> list[Line]:
         title = _title(model, panel, size - 2, rows - 2)
-        return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
+        return box(title, _UNITS[panel], lines, size, rows, glyphs, model.panel == panel)
 
-    sums = framed(SUMS, "i other sums", _sum_tables(model, left - 2, upper - 2, glyphs), left, upper)
-    knobs = framed(WHAT_IF, "t tries it", what_if_lines(model, right - 2, upper - 2, progress), right, upper)
+    sums = framed(SUMS, _sum_tables(model, left - 2, upper - 2, glyphs), left, upper)
+    knobs = framed(WHAT_IF, what_if_lines(model, right - 2, upper - 2, progress), right, upper)
     lower = height - upper
-    segment_box = framed(
-        SEGMENTS, "o by length, Enter goes there", segment_lines(model, width - 2, lower - 2), width, lower
-    )
+    segment_box = framed(SEGMENTS, segment_lines(model, width - 2, lower - 2), width, lower)
     return [*join_panels(sums, knobs), *segment_box]
 
 
@@ -244,7 +243,7 @@ def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, pr
         if rows_left < (_LEAST_PANEL if visible_panels else 0):
             break
         rows = min(rows_left, needed if panel != WHAT_IF or model.knobs else max(needed, _LEAST_PANEL))
-        lines.append(rule(_title(model, panel, width, rows - 1), width, glyphs))
+        lines.append(rule(_title(model, panel, width, rows - 1), width, glyphs, _UNITS[panel]))
         lines += _panel(model, panel, width, rows - 1, glyphs, progress)
         visible_panels.append(panel)
         rows_left -= rows
@@ -264,16 +263,14 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, glyphs: Glyphs, p
     return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
-# The note for a row that fixes the file in one of two ways.
-_WHICH_FIX = ("the first fixes the file: ask its author", "a fix first: ask its author")
-
-
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     """Returns the title of a panel of `rows` lines, the heading among them; with which rows of how many, if
     not all.
     """
     title = _TITLES[panel].format(model.grouping)
-    title += model.base_words if panel == WHAT_IF else ""
+    if panel == WHAT_IF:
+        # Of two fixes the file does not say which is right.
+        title += model.base_words + (", a fix first (ask its author)" if model.fixes > 1 else "")
     if panel == SEGMENTS and model.by_length:
         title += ", longest first"
     count, _ = model.panel_size(panel)
@@ -282,12 +279,6 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     else:
         visible = list(rows_around(model.row(panel), count, rows - 1))
     title += "" if len(visible) in (0, count) else f", {visible[0] + 1}-{visible[-1] + 1} of {count}"
-    if panel == WHAT_IF:
-        needs = model.describe_memory(width - len(title) - _TITLE_MARGIN)
-        if model.fixes > 1 and model.selected_change() is None:
-            room = width - len(title) - _TITLE_MARGIN
-            needs = next((words for words in _WHICH_FIX if len(words) <= room), "")
-        title += f"; {needs}" if needs else ""
     parts = max((segment.last for segment in model.merged_segments), default=0) if panel == SEGMENTS else 0
     # The report merges no segments: the title has both counts.
     return f"{title}, joined from {parts}" if parts > count else title
@@ -374,9 +365,14 @@ def what_if_lines(model: WhyModel, width: int, rows: int, progress: str) -> list
     longest = max(
         (len(describe_change(change, model.dims)) for change in changes if change.free_ns is None), default=0
     )
-    change_cells = size if longest < size else max(width - 21, 14)
+    memory_size = memory_cells(changes, width)
+    change_cells = size if longest + memory_size < size else max(width - 21, 14)
     visible, words = _change_rows(model, width, rows)
-    head: Line = [(f" {'change':<{change_cells}}{'step':>10}{'of step':>10}", "dim")]
+    memory_head = "memory" if memory_size else ""
+    head_cells = change_cells - memory_size
+    head: Line = [
+        (f" {'change':<{head_cells}}{memory_head:>{memory_size}}{'step':>10}{'of step':>10}", "dim")
+    ]
     title = cells(f"{LESS_TIME} on", size - 1)
     effect_head: Line = [(f" {title:<{size}}{'step':>10}{'of step':>10}{'if free':>10}{'of step':>9}", "dim")]
     first = visible[0] if visible else None
@@ -388,7 +384,8 @@ def what_if_lines(model: WhyModel, width: int, rows: int, progress: str) -> list
             continue
         knob = changes[index]
         wide = change_cells if knob.free_ns is None else size
-        lines.append(what_if_line(knob, model.dims, step, wide, focused and index == row))
+        of_memory = memory_size if knob.free_ns is None else 0
+        lines.append(what_if_line(knob, model.dims, step, wide, focused and index == row, of_memory))
     return lines + [[(f" {line}", "dim")] for line in words]
 
 
@@ -404,10 +401,14 @@ def _change_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | Non
     )
 
 
-def what_if_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
-    """Returns a knob, its name in `size` cells, and the step times with it."""
-    name, share, role = name_and_share(step, knob, dims, size - 1)
-    words = f"{'>' if at else ' '}{name}"
+def what_if_line(
+    knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, memory_size: int = 0
+) -> Line:
+    """Returns a knob and the step times with it. size: cells of its name and of the memory that it needs,
+    `memory_size` of them.
+    """
+    name, share, role = name_and_share(step, knob, dims, size - memory_size - 1)
+    words = f"{'>' if at else ' '}{name}{memory_text(knob, memory_size)}"
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
     now = f"{duration(knob.gain_ns):>10}"

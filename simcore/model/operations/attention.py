@@ -60,13 +60,17 @@ def attention_time(
     value_dim: int | None = None,
     causal: bool = True,
     keys: int | None = None,
+    squares: int | None = None,
+    longest_keys: int | None = None,
 ) -> OperationTime:
     """Returns what the forward pass of attention takes alone on a GPU.
 
     seq: queries of a sequence. keys: those of a sequence, where they are more than its queries: a rank's
     share of a sequence under context parallelism; under the causal mask each query sees half of them, as
-    balanced shares do. value_dim: of a head's values, where it is not that of queries and keys. Raises
-    `UsageError` for a precision other than bf16 and fp8, or one that the GPU does not compute in.
+    balanced shares do. value_dim: of a head's values, where it is not that of queries and keys. squares,
+    longest_keys: of one sequence of packed documents, the sum of the squares of their keys, and those of the
+    longest. Raises `UsageError` for a precision other than bf16 and fp8, or one that the GPU does not compute
+    in.
     """
     if precision not in PRECISIONS:
         raise UsageError(
@@ -76,10 +80,12 @@ def attention_time(
     of_sequence = seq if keys is None else keys
     constants = _constants(gpu, precision, (head_dim + of_values) / 2)
     width = head_dim + of_values
-    visible_keys = of_sequence / 2 if causal else float(of_sequence)
+    whole_keys = float(of_sequence) if squares is None else squares / of_sequence
+    visible_keys = whole_keys / 2 if causal else whole_keys
     copied = _BYTES * batch * of_sequence * kv_heads * width
     moved_bytes = copied + _BYTES * batch * seq * heads * width
-    copies, computes = part_times(constants, batch, seq, heads, width, visible_keys, of_sequence, copied)
+    last = of_sequence if longest_keys is None else longest_keys
+    copies, computes = part_times(constants, batch, seq, heads, width, visible_keys, last, copied)
     flops = 2.0 * width * batch * heads * seq * visible_keys
     memory = moved_bytes / constants.hbm
     computes = max(computes, flops / (gpu.peak_of(precision) * 1e12))

@@ -33,8 +33,9 @@ class Schedule(NamedTuple):
     stages alike, a stage's bubble is the slots of P - 1 micro-batches (chunks of them), forward and
     backward, of those that its step has. pairs: a forward and a backward can take turns, row by row
     (--overlap-fwd-bwd). tried: whether a what-if tries it in place of another. full: (a, b), from a P + b
-    micro-batches on its bubble is what it is made for; (0, 0) for any number. does: what its name does not
-    say, in a clause.
+    micro-batches on its bubble is what it is made for; (0, 0) for any number. search_limit: its order depends
+    on the times of a run (`zb_search`), and a stage holds at most so many times P micro-batches; 0 where the
+    shape decides the order. does: what its name does not say, in a clause.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Schedule(NamedTuple):
     pairs: bool = False
     is_candidate: bool = False
     full_gain: tuple[int, int] = (0, 0)
+    search_limit: int = 0
     file: str = ""
     does: str = ""
 
@@ -64,7 +66,7 @@ class Schedule(NamedTuple):
         return f"{FULL_GAIN} {least} micro-batches on, here {microbatches}"
 
     def order(self, shape: Shape) -> Order:
-        """The order of a step. `shape` is one that fits: see `misfit`."""
+        """The order of a step, of a search at equal times. `shape` is one that fits: see `misfit`."""
         from simcore.program.order import Order
 
         stages = range(shape.stages)
@@ -124,6 +126,8 @@ SCHEDULES: dict[str, Schedule] = {
         does="zb-h2 begins up to twice as many micro-batches as 1f1b and puts weight gradients off, to the "
         "end of the step where there are few",
     ),
+    "zb-1p": Schedule("zb_1p", splits_backward=True, full_gain=(1, 0), search_limit=1, file="zb_search"),
+    "zb-2p": Schedule("zb_2p", splits_backward=True, full_gain=(2, -1), search_limit=2, file="zb_search"),
     "zb-v": Schedule(
         "zb_v",
         placement="v",

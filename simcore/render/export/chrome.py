@@ -35,9 +35,9 @@ from simcore.render.export.spans import (
 from simcore.render.report.json_text import microseconds, quoted_json
 
 _RANK = "\x00"
-# The rank at the other end of a flow, and the ranks of a group by its kind.
+# The rank at the other end of a flow, and the ranks of a group by its kind; no character that JSON contains.
 _SENDER = "\x01"
-_GROUP = {str(kind): chr(2 + index) for index, kind in enumerate(GROUP_KINDS)}
+_GROUP = {str(kind): chr(14 + index) for index, kind in enumerate(GROUP_KINDS)}
 
 
 def export(request: Request) -> Export:

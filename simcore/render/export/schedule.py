@@ -12,6 +12,7 @@ from simcore.program import build_program
 from simcore.program.order_text import format_order
 from simcore.render.export.format import Export, Request
 from simcore.setup import Setup
+from simcore.simulation import simulate_setup
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def export(request: Request) -> Export:
     program = None
     setup = Setup(workload, parameters)
     if not setup.rules.queued:
-        program, program_found = build_program(workload, setup.layout, setup.schedule)
+        order = simulate_setup(setup).program.order if setup.is_searched else None
+        program, program_found = build_program(workload, setup.layout, setup.schedule, order=order)
     if program is None or not program.has_pipeline_schedule:
         raise UsageError("--format schedule: the rows of this run are one loop; --schedule 1f1b would fit")
     notes = [*setup.placement.diagnostics, *program_found]

@@ -202,13 +202,15 @@ def extract_stage(workload: Workload, stage: int) -> Workload:
     if len(block) * batches > _MOST_ROWS:
         raise UsageError(f"{batches} micro-batches: a file of more than {_MOST_ROWS} rows is not written")
     for cells in (workload.fwd, workload.ig):
-        if any(row in cells.asynchronous or cells.group[row] == "cp" for row in block):
+        if any(row in cells.asynchronous or cells.group[row] in ("cp", "cp_a2a") for row in block):
             raise UsageError(
                 "--format simai: collectives beside compute (--cp, --zero 3) have no word in SimAI text"
             )
     for option, cells_there in (
         ("--overlap-tp", workload.split_cells),
         ("--expert-imbalance", workload.uneven),
+        ("--dispatch hierarchical", workload.header.ep_node),
+        ("--seq-imbalance", workload.packed),
     ):
         if cells_there:
             raise UsageError(

@@ -109,7 +109,7 @@
 
   const COLOURS = {
     fwd: "--fwd", bwd: "--bwd", wg: "--wg", opt: "--opt", recompute: "--recompute", kernel: "--kernel",
-    tp: "--tp", ep: "--ep", cp: "--ep", dp: "--dp", dp_ep: "--dp", all: "--dp", pp: "--pp", embedding: "--comm",
+    tp: "--tp", ep: "--ep", ep_intra: "--ep", ep_inter: "--ep", cp: "--ep", cp_a2a: "--ep", cp_p2p: "--ep", dp: "--dp", dp_ep: "--dp", all: "--dp", pp: "--pp", embedding: "--comm",
     position: "--comm", comm: "--comm", host: "--host", wait: "--wait", bubble: "--bubble", idle: "--idle",
     copy: "--copy",
   };

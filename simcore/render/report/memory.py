@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.model.memory import StageMemory
+    from simcore.model.sizes import Model
     from simcore.model.trust import PublishedError
     from simcore.trace.contexts import FileMemory, ModelFigures
     from simcore.trace.run import Run
@@ -146,6 +147,19 @@ def _trust_values(trust: PublishedError) -> dict[str, Any]:
     return kind | {"steps": trust.steps, "median": trust.median, "p90": trust.p90}
 
 
+def parameter_values(model: Model) -> dict[str, int]:
+    """Returns the parameters of a model as JSON has them: all of the checkpoint with its vision tower; those
+    of the tower; of layers that predict further tokens, which are not among all; and those of one token.
+    """
+    return {
+        "parameters": model.parameters,
+        "vision_parameters": model.vision_parameters,
+        "mtp_parameters": model.mtp_parameters,
+        "active_parameters": model.active_parameters,
+        "active_parameters_without_embedding": model.active_parameters_without_embedding,
+    }
+
+
 def figure_values(figures: ModelFigures) -> dict[str, Any]:
     """Returns the figures of a model as JSON has them, bytes."""
     stage: list[Field[StageMemory]] = [
@@ -159,8 +173,7 @@ def figure_values(figures: ModelFigures) -> dict[str, Any]:
         **({} if trust is None else {"trust": _trust_values(trust)}),
         "memory": field_values(stage, figures.memory),
         "model": {
-            "parameters": model.parameters,
-            "active_parameters": model.active_parameters,
+            **parameter_values(model),
             "name": model.name,
         },
     }

@@ -233,7 +233,14 @@ def _choose_order(options: PictureOptions) -> tuple[Order, Shape]:
     if stages * microbatches * chunks > MOST_ACTIONS:
         raise UsageError(f"{stages * microbatches * chunks} forwards: at most {MOST_ACTIONS} are drawn")
     shape = Shape(stages, microbatches, chunks, options.overlapped)
-    return rules.order(shape), shape
+    if not rules.search_limit:
+        return rules.order(shape), shape
+    # Imported here: few schedules are searched.
+    from simcore.program.schedules.zb_search import ActionTimes, equal_stages, search_order
+
+    times = ActionTimes(*(round(units * _UNIT) for units in options.times))
+    order = search_order(shape, rules.search_limit, equal_stages(stages, times), options.steps > 1)
+    return order, shape
 
 
 def _simulate(options: PictureOptions, order: Order, shape: Shape) -> Simulation:

@@ -19,6 +19,7 @@ from simcore.trace.account_walk import track_accounts
 from simcore.trace.accounts import Accounts
 from simcore.units import duration, format_number, join_names, percent, plural
 from simcore.words.sentences.model import RunSums, Weighed, Who
+from simcore.words.sentences.sequences import find_late_replicas
 from simcore.workload.model import GroupKind
 
 
@@ -129,11 +130,14 @@ class Straggler(Weighed, frozen=True):
 
 
 def find_straggler(run: RunSums) -> Iterator[Straggler]:
-    """Yields a sentence where the longest wait is worth saying."""
+    """Yields a sentence where the longest wait is worth saying and not one for longer sequences."""
     waits = run.results.class_waits
     if not waits or not run.is_worth_saying(waits[0].ns):
         return
     longest = find_longest_wait(run.classes, waits)
+    if find_late_replicas(run, longest) is not None:
+        # The sentence on uneven sequences says why.
+        return
     is_slow = any(int(text.partition("=")[0]) in longest.late for text in run.simulation.parameters.slow_rank)
     is_one, of = len(longest.late) == 1, run.simulation.layout.group_size(longest.kind) - 1
     others, through = _others_wait(run, longest) if is_one else ((), ())

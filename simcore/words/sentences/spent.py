@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from simcore.measured.columns import PASSES
 from simcore.ranks import RankSet
 from simcore.records import Struct
+from simcore.replay.idle import GapSums, sum_gaps
 from simcore.replay.replayed_run import ReplayedRun
 from simcore.replay.stragglers import compute_by_stage, idle_at_first
 from simcore.sources.measured import ACCOUNTS, BUBBLE, WAIT
@@ -80,6 +81,10 @@ class MostTime(Sentence, frozen=True, kw_only=True):
     """Idle time outside of the ranks' own steps; 0 where it is short."""
     knows_waits: bool
     """Whether waiting is told apart from communication."""
+    gaps: GapSums | None = None
+    """The gaps of the devices; None where the account is not idle, or the traces do not say when operations
+    were launched.
+    """
 
     @property
     def text(self) -> str:
@@ -98,6 +103,8 @@ class MostTime(Sentence, frozen=True, kw_only=True):
             start = f"The largest part of the {owner} time, {share}, is"
         what = _MESSAGE_WAIT if self.account == "wait" and self.with_messages else self.account
         words = _PLAIN_TEXTS.get(what) or f"{what.partition(' ')[2]} communication"
+        if self.gaps is not None:
+            words = self._format_gaps(self.gaps)
         words += "" if self.most is None else self._format_most(self.most)
         if self.begin is not None:
             words += f", {duration(self.begin.ns)} of it before its first operation"
@@ -112,6 +119,20 @@ class MostTime(Sentence, frozen=True, kw_only=True):
         if not self.knows_waits:
             words += "; how much of it is waiting is not known"
         return f"{start} {words}."
+
+    def _format_gaps(self, gaps: GapSums) -> str:
+        """Returns why the devices are idle."""
+        parts = [
+            f"{why} in {plural(count, 'gap')} ({duration(ns)})"
+            for count, ns, why in (
+                (gaps.late, gaps.late_ns, "the host is late"),
+                (gaps.queued, gaps.queued_ns, "the next kernel is queued"),
+            )
+            if count
+        ]
+        rest_ns = self.ns - gaps.late_ns - gaps.queued_ns
+        parts += [f"{duration(rest_ns)} before the first and after the last operation"] if rest_ns > 0 else []
+        return f"idle: {', '.join(parts)}"
 
     def _format_most(self, most: AccountHolders) -> str:
         if most.are_all:
@@ -159,6 +180,7 @@ def find_most_time(results: ReplayedRun) -> Iterator[MostTime]:
         begin=begin,
         outside_ns=outside_ns if outside_ns * _WORTH_OUTSIDE >= sum(totals) else 0,
         knows_waits=not (is_exposed and results.rendezvous.matches.unmatched),
+        gaps=_find_gaps(results, totals[account_id]) if ACCOUNTS[account_id] == "idle" else None,
     )
 
 
@@ -175,9 +197,20 @@ def _find_outside_steps(results: ReplayedRun) -> list[tuple[int, int]]:
     """
     ranks, recorded = results.measured.ranks, results.measured.recorded
     is_step = recorded is not None and recorded.step is not None
-    if not is_step or results.scales is not None or results.measured.replayed or not results.graph.together:
+    if not is_step or not _is_as_recorded(results) or not results.graph.together:
         return [(0, 0)] * len(ranks)
     return [(rank.first_ns, results.step_time_ns - rank.last_ns) if rank.window else (0, 0) for rank in ranks]
+
+
+def _find_gaps(results: ReplayedRun, idle_ns: int) -> GapSums | None:
+    """Returns the gaps of the devices, which are a part of their idle time; None where they are not known."""
+    gaps = sum_gaps(results.measured.ranks) if _is_as_recorded(results) else None
+    return gaps if gaps is not None and gaps.queued_ns + gaps.late_ns <= idle_ns else None
+
+
+def _is_as_recorded(results: ReplayedRun) -> bool:
+    """Returns whether the times are those of the files."""
+    return results.scales is None and not results.measured.replayed
 
 
 class SlotsAreEmpty(Sentence, frozen=True, kw_only=True):

@@ -1,0 +1,110 @@
+"""Whether the best of a sweep stay the best under other conditions, and which rows nobody can tell apart."""
+
+from __future__ import annotations
+
+from simcore.records import replace
+from simcore.setup import Setup
+from simcore.sources.inputs import open_model
+from simcore.sweeping.engines import HereEngine
+from simcore.sweeping.evaluating import CandidateCheck, Evaluator, candidate_of
+from simcore.sweeping.outcome import Outcome, Robustness, Spread
+from simcore.sweeping.pages import json_values, text_page
+from simcore.sweeping.pareto_front import Rule
+from simcore.sweeping.robustness import find_robustness, find_spread
+from simcore.sweeping.running import Sweep
+from simcore.sweeping.space import Candidate
+from simcore.sweeping.step_time import StepTimes
+from tests.sweep.made import evaluator_of, made_point
+
+
+def ended(*axes: str, **fixed: object) -> tuple[Evaluator, Outcome]:
+    """A small sweep and its outcome."""
+    evaluator = evaluator_of(*axes, global_batch=16, seq=512, **fixed)
+    return evaluator, Outcome(Rule(top=3), Sweep(evaluator, HereEngine()).points())
+
+
+def test_each_of_the_best_is_run_again_under_each_condition() -> None:
+    """Planted: the slow rank of the condition before; the same seed eight times."""
+    evaluator, outcome = ended("tp=1,2,4", "pp=1,2", world=8)
+    conditions: dict[tuple[float, int, tuple[str, ...]], set[int]] = {}
+    check = evaluator.check
+
+    def noting(candidate: Candidate) -> CandidateCheck:
+        one = candidate.parameters
+        conditions.setdefault((one.jitter, one.seed, one.slow_rank), set()).add(candidate.index)
+        return check(candidate)
+
+    evaluator.check = noting  # type: ignore[method-assign]
+    found = find_robustness(evaluator, outcome)
+    assert found is not None
+    assert {*conditions} == {*((0.02, seed, ()) for seed in range(1, 9)), (0.0, 0, ("0=1.05",))}
+    assert all(indices == set(found.wins) for indices in conditions.values())
+    best = [group.point for group in outcome.front.best]
+    assert set(found.wins) == {point.index for point in best}
+    assert found.conditions == sum(found.wins.values()) == 9
+    wins = dict.fromkeys(found.wins, 0)
+    times = StepTimes()
+    changes = [*({"jitter": 0.02, "seed": seed} for seed in range(1, 9)), {"slow_rank": ("0=1.05",)}]
+    for change in changes:
+        steps = {
+            point.index: times.find_step_time(
+                Setup(open_model("llama-3-8b"), replace(candidate_of(point).parameters, **change))
+            ).step_time_ns
+            for point in best
+        }
+        wins[min(steps, key=lambda index: (steps[index], index))] += 1
+    assert found.wins == wins
+
+
+def test_the_next_number_of_gpus_is_a_condition_where_the_sweep_has_one() -> None:
+    evaluator, outcome = ended("world=8,16", "microbatch_size=1,2", jitter=0.01, tp=4)
+    points = outcome.front.points
+    assert {point.gpus for point in points} == {8, 16}
+    of_eight = find_robustness(evaluator, Outcome(Rule(), [one for one in points if one.gpus == 8]))
+    assert of_eight is not None
+    # With noise of its own the sweep needs no other.
+    assert (of_eight.conditions, of_eight.words) == (2, "one GPU 5 % slow, 16 GPUs")
+    of_sixteen = find_robustness(evaluator, Outcome(Rule(), [one for one in points if one.gpus == 16]))
+    assert of_sixteen is not None
+    assert of_sixteen.conditions == 1
+    assert find_robustness(evaluator, Outcome(Rule())) is None
+
+
+def test_rows_that_differ_by_less_than_steps_are_off_are_a_family() -> None:
+    rows = [
+        made_point(0, 1000, tp=2, cp=1, pp=4), made_point(1, 1030, tp=4, cp=1, pp=4),
+        made_point(2, 1041, tp=8, cp=2, pp=2),
+    ]  # fmt: skip
+    outcome = Outcome(Rule(), rows)
+    assert outcome.family_words() == []
+    outcome.spread = Spread(0.04, 15)
+    (words,) = outcome.family_words()
+    assert words.startswith("The first 2 rows ")
+    assert "4.0 %" in words
+    assert "with cp 1 and pp 4," in words
+    # Two that share nothing, and one alone.
+    outcome.spread = Spread(0.05, 15)
+    assert "family" not in outcome.family_words()[0]
+    outcome.spread = Spread(0.01, 15)
+    assert outcome.family_words() == []
+
+
+def test_how_often_a_row_is_the_best_stands_beside_it() -> None:
+    outcome = Outcome(Rule(), [made_point(0, 1000, tp=2), made_point(1, 1030, tp=4)])
+    assert "best in" not in text_page(outcome, "t")
+    assert json_values(outcome)["best_in"] is None
+    outcome.robustness = Robustness({0: 7, 1: 3}, 10, "noise")
+    page = text_page(outcome, "t")
+    assert "best in" in page
+    assert [page.count(f" {wins} of 10 ") for wins in (7, 3)] == [2, 1]
+    assert json_values(outcome)["best_in"] == {"runs": 10, "points": {"0": 7, "1": 3}}
+
+
+def test_the_spread_is_that_of_the_kind_of_the_fastest() -> None:
+    evaluator, outcome = ended("tp=1,2", world=8, gpu="h100")
+    spread = find_spread(evaluator, outcome)
+    assert spread is not None
+    assert 0 < spread.share < 0.2
+    assert spread.steps > 1
+    evaluator, outcome = ended("tp=1,2", world=8, gpu="h200", engine_preset="deepspeed")
+    assert find_spread(evaluator, outcome) is None

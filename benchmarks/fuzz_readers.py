@@ -295,6 +295,40 @@ def _traces() -> list[bytes]:
     return [et_bytes(nodes), et_bytes(_pair()[0]), bare, *OLD.values()]
 
 
+def dumps(path: str, data: bytes) -> Any:
+    """A flight recorder dump, alone and beside that of a second rank, with all that a page makes of it. JSON
+    is also read in this process, where its reader is instrumented; a pickle never is.
+    """
+    from simcore.flight import worker
+    from simcore.flight.findings import find_hang
+    from simcore.flight.opening import open_dumps
+    from simcore.parameters import Parameters, RunInput
+    from simcore.render.report.pages import run_page
+    from simcore.runs.hung import run_dumps
+    from simcore.workload.ignored_files import IgnoredFiles
+
+    if data[:1] != b"\x80":
+        worker.reply_to(data)
+    folder = Path(f"{path}-ranks")
+    folder.mkdir(exist_ok=True)
+    (folder / "rank_0").write_bytes(data)
+    (folder / "rank_1").write_bytes(_dumps()[1])
+    record = open_dumps(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
+    find_hang(record)
+    run_page(run_dumps(RunInput(record, Parameters())))
+    return record
+
+
+def _dumps() -> list[bytes]:
+    """Small dumps of two ranks as pickles of both protocols, and as JSON."""
+    import pickle
+
+    from tests.hangs.incidents import Fault, dumps_of
+
+    made = dumps_of(Fault(stops={1: 4}), ring=4)
+    return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
+
+
 def cluster(path: str, data: bytes) -> Any:
     from simcore.cluster.files import read_cluster_file
 
@@ -573,6 +607,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
+    "flight-recorder": (dumps, _dumps),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),

@@ -25,6 +25,7 @@ from simcore.sweeping.point_lines import PointParser
 from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_executing import EXECUTING
+from tests.diagnostic_examples_hangs import HANGS
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
@@ -376,7 +377,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
+    **MEASURED, **HANGS, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
 }  # fmt: skip
 
 

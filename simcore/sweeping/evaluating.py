@@ -31,8 +31,7 @@ from simcore.workload.model import ModelParameters
 from simcore.workload.opening import read_file
 
 if TYPE_CHECKING:
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
+    from simcore.sources.inputs import Opened
 
 # $ are per GPU and hour.
 _GPU_HOURS_NS = 3_600_000_000_000
@@ -70,7 +69,7 @@ class Definition(Struct, frozen=True):
 
 
 def build_evaluator(
-    source: Workload | MeasuredRun | ExecutionSet,
+    source: Opened,
     opened: tuple[str, ...],
     space: Space,
     price: float | None = None,

@@ -426,6 +426,21 @@ def test_a_flag_wins_over_launch_arguments_and_what_depends_on_it_goes(
     assert {field: getattr(training, field) for field in expected} == expected
 
 
+def test_windows_sinks_and_shared_experts_of_their_own_size_are_read_and_written() -> None:
+    sizes = (
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999 --bf16"
+    )
+    experts = "--num-experts 8 --moe-ffn-hidden-size 96 --moe-shared-expert-intermediate-size 200"
+    launch = read_launch(f"{sizes} {experts} --window-size 127,0 --softmax-type learnable --moe-grouped-gemm")
+    model = launch.model
+    assert model is not None
+    assert model.moe is not None
+    assert (model.window, model.sinks, model.moe.shared_inner) == (128, True, 200)
+    text, unstated = write_launch("megatron", model, LaunchParameters(**launch.under({})))
+    assert unstated == []
+    assert differences(training_of(launch), training_of(read_launch(text.replace("\\\n", " ")))) == []
+
+
 def test_ranks_that_divide_experts_go_on_to_do_so() -> None:
     sizes = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999"
     launch = read_launch(f"{sizes} --bf16 --num-experts 8 --tensor-model-parallel-size 4 --moe-grouped-gemm")

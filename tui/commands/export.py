@@ -30,10 +30,8 @@ from tui.printing import Controls
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
     from simcore.render.export import ExportFormat
-    from simcore.workload import Workload
+    from simcore.sources.inputs import Opened
 
 # A shorter export is over before the line could be read.
 _FIRST_DELAY_S = 0.3
@@ -180,7 +178,7 @@ def _export_sweep(export_format: ExportFormat, arguments: argparse.Namespace) ->
 
 def _request_with_second(
     arguments: argparse.Namespace,
-) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
+) -> tuple[Opened, Request]:
     """Returns (what was opened, the request for a page of its run, compared with that of --against or
     --with).
     """

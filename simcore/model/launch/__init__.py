@@ -85,8 +85,8 @@ class Launch(Struct, frozen=True):
         replaced = {name for name, value in explicit.items() if value != self.values.get(name)}
         # A sweep over ZeRO has its overlaps where they fit.
         changed = replaced | ({*free} - {"zero"})
-        gone = {*free, *(name for one in changed for name in _DEPENDENT.get(one, ()))}
-        values = {name: value for name, value in self.values.items() if name not in gone}
+        dropped_names = {*free, *(name for one in changed for name in _DEPENDENT.get(one, ()))}
+        values = {name: value for name, value in self.values.items() if name not in dropped_names}
         if "tp" in replaced and values.get("etp") == self.values.get("tp", 1):
             # Ranks of tp that divide each expert go on to do so.
             values["etp"] = explicit["tp"] or 1

@@ -114,6 +114,30 @@ AICB = (
     b"--frame Megatron --world_size 8 --tensor_model_parallel_size 2 --pipeline_model_parallel 2 "
     b"--num_layers 4 --global_batch 16"
 )
+SCRIPT = b"""#!/bin/bash
+GPUS=8
+torchrun --nproc_per_node $GPUS pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 \\
+  --seq-length 128 --micro-batch-size 1 --global-batch-size 16 --tensor-model-parallel-size ${TP:-2}
+"""
+TITAN = b"""[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 1
+seq_len = 2048
+[parallelism]
+tensor_parallel_degree = 2
+"""
+DEEPSPEED = (
+    b"""{"train_batch_size": 16, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 3}}"""
+)
+MAP = b"""family = "llama"
+[fields]
+hidden_size = "hidden"
+layers = "depth"
+heads = "deep.heads"
+vocab = 1000
+"""
 POLICIES = b"""HYBRID_DLRM 1
 3
 a -1 10 ALLTOALL 400 20 NONE 0 30 ALLREDUCE 900 10
@@ -404,6 +428,42 @@ def model(path: str, data: bytes) -> Any:
     return Words([one.text() for one in diagnostics])
 
 
+def launch(path: str, data: bytes) -> Any:
+    """Launch arguments: a script, TOML or JSON."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.model.launch import read_launch_file
+
+    try:
+        return read_launch_file(path)
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "launch", str(error))) from None
+
+
+def model_map(path: str, data: bytes) -> Any:
+    """The fields of a model under other names."""
+    from simcore.model.model_map import map_fields
+
+    return map_fields("config.json", {"hidden": 64, "depth": 4, "deep": {"heads": 4}}, path)
+
+
+def lengths(path: str, data: bytes) -> Any:
+    """Lengths of documents."""
+    from simcore.model.packing import _read_lengths
+
+    return _read_lengths(path, 2, 2, 4096)
+
+
+def prices(path: str, data: bytes) -> Any:
+    """Prices of GPUs."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.sweeping.prices import read_prices
+
+    try:
+        return read_prices(path, ("h100",))
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "prices", str(error))) from None
+
+
 def order(path: str, data: bytes) -> Any:
     from simcore.diagnostics import InputError
     from simcore.program.order_files import check_order
@@ -559,6 +619,10 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "gpu": (gpu, lambda: [GPU]),
     "model": (model, lambda: [MODEL]),
     "config": (model, lambda: [CONFIG, CONFIG_2]),
+    "launch": (launch, lambda: [SCRIPT, TITAN, DEEPSPEED]),
+    "model-map": (model_map, lambda: [MAP]),
+    "sequence-lengths": (lengths, lambda: [b"0 0 4096\n0 1 2048 2048\n1 0 4096\n1 1 1000 3096\n"]),
+    "prices": (prices, lambda: [b"h100 = 2.5\nh200 = 3\n"]),
     "order": (order, lambda: [ORDER, ORDER_2, ORDER_SENT]),
     "operation-sizes": (sizes, lambda: [SIZES]),
     "expert-loads": (loads, lambda: [b"10 20 30 40.5\n", b"# of ranks\n10, 20\n"]),
@@ -588,15 +652,19 @@ READERS = {
     "simcore/model/gpu.py": "gpu",
     "simcore/model/huggingface.py": "config",
     "simcore/model/imbalance.py": "expert-loads",
+    "simcore/model/launch/__init__.py": "launch",
     "simcore/model/maker.py": "model",
+    "simcore/model/model_map.py": "model-map",
     "simcore/model/opening.py": "model",
     "simcore/model/operations/alone.py": "operation-sizes",
+    "simcore/model/packing.py": "sequence-lengths",
     "simcore/model/toml_file.py": "model",
     "simcore/model/toml_text.py": "model",
     "simcore/parameter_values/parameters_file.py": "parameters",
     "simcore/program/order_files.py": "order",
     "simcore/sources/inputs.py": "simai",
     "simcore/sweeping/point_lines.py": "sweep-results",
+    "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
     "simcore/workload/formats/op_table_json.py": "op-table-json",
     "simcore/workload/formats/span_csv.py": "span-csv",

@@ -144,8 +144,9 @@ class Diagnostic(Struct, frozen=True):
         return self.severity
 
     def text(self) -> str:
-        """Returns `file:line:column: severity code message`."""
-        return f"{self.location_text()}: {self.severity} {self.code} {self.message}"
+        """Returns `file:line:column: severity code message`, with nothing that steers a terminal."""
+        message = printable(self.message, len(self.message))
+        return f"{self.location_text()}: {self.severity} {self.code} {message}"
 
     def values(self) -> dict[str, str | int | None]:
         """Returns the diagnostic as plain values, as every JSON prints it."""

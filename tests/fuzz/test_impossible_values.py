@@ -31,7 +31,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "model": {"layers = <4>": "count", "heads = <4>": "count", "gated = <true>": "switch",
               "experts = <4>": "count", "vocab = <100>": "count"},
     "config": {'"hidden_size": <64>': "count", '"model_type": <"qwen2_moe">': "word",
-               '"num_experts": <8>': "count", '"num_experts_per_tok": <2>': "count"},
+               '"num_experts_per_tok": <2>': "count"},
     "op-table-json": {'"forward_compute_time": <1.5>': "scale", '"weight_grad_comm_size": <0>': "scale"},
     "kineto": {'"rank": <0>': "count", '"world_size": <2>': "count"},
     "json-trace": {'"id": <"1">': "id", '"type": <"COMP_NODE">': "word", '"name": <"a">': "text",

@@ -41,6 +41,7 @@ from simcore.model.sizes import Model, check_model
 from simcore.model.toml_text import TomlProblem, format_toml_value, location_at, parse_toml
 from simcore.model.training import resolve_training
 from simcore.records import Struct, replace
+from simcore.shell_words import quote_word
 
 # Word of --emit -> the project's name.
 PROJECTS = {"megatron": "Megatron-LM", "torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
@@ -413,7 +414,7 @@ def _quote(text: str) -> str:
         from simcore.model.launch.shell import plain_text
 
         return f'"{plain_text(text)}"'
-    return shlex.quote(text)
+    return quote_word(text)
 
 
 def _format_toml(arguments: Mapping[str, Any], rest: Mapping[str, Any]) -> str:

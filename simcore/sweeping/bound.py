@@ -90,8 +90,8 @@ class _Units(Struct, frozen=True):
 
     embedding: _Times
     """The embedding."""
-    layers: tuple[_Times, _Times]
-    """A dense layer, and one with experts."""
+    layers: tuple[_Times, ...]
+    """A layer of each kind."""
     head: _Times
     """The final rows and the loss."""
 
@@ -129,8 +129,8 @@ class _Ends(NamedTuple):
 class _Content(NamedTuple):
     """What a chunk consists of."""
 
-    layers: tuple[int, int]
-    """How many layers are dense, and how many have experts."""
+    layers: tuple[int, ...]
+    """How many layers are of each kind."""
     begins: bool
     """Whether it has the embedding."""
     ends: bool
@@ -177,7 +177,12 @@ class Bounds:
         assert model is not None
         # One layer of each kind is enough.
         layers = min(model.layers, model.moe.dense_layers + 1 if model.moe else 1)
-        self._few_layers_maker = ModelMaker(maker.path, replace(model, layers=layers))
+        few_layers = replace(model, layers=layers)
+        self._kinds: tuple[int, ...] = (0, 1)
+        if model.kinds:
+            self._kinds = tuple(sorted(set(model.pattern)))
+            few_layers = replace(model, layers=len(self._kinds), pattern=self._kinds)
+        self._few_layers_maker = ModelMaker(maker.path, few_layers)
         self._units: dict[object, _Units] = {}
         self._ends_of: dict[object, _Ends] = {}
         self._runs: dict[object, tuple[_Ends, list[_Run]]] = {}
@@ -190,8 +195,7 @@ class Bounds:
             return 0
         setup = Setup(self.workload, shortest.parameters)
         parameters = setup.parameters
-        # Layers of several kinds are not told apart here.
-        if training.model.kinds or setup.rules.network.needs_all_ranks:
+        if setup.rules.network.needs_all_ranks:
             return 0
         units = self._units_of(setup, training)
         rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))
@@ -248,7 +252,7 @@ class Bounds:
                 kinds = dict(training.kinds_of(stage, chunk))
                 position = training.position(stage, chunk)
                 contents.append(_Content(
-                    (kinds.get(False, 0), kinds.get(True, 0)), position == 0 and not is_both_ways,
+                    tuple(kinds.get(kind, 0) for kind in self._kinds), position == 0 and not is_both_ways,
                     training.is_last(stage, chunk) and not is_both_ways, ends.shared[stage][chunk],
                 ))  # fmt: skip
             if runs and runs[-1][1:] == (tuple(contents), ends.edges[stage]):
@@ -317,6 +321,9 @@ class Bounds:
         by_sizes: dict[tuple[UnitSize, ...], _ShardTraffic] = {}
 
         def build(sizes: tuple[UnitSize, ...]) -> _ShardTraffic:
+            if not sizes:
+                # A virtual stage may be empty.
+                return _NOT_SHARED
             sharded = sharded_rows(training, [Unit(size, [Row("", NOTHING)]) for size in sizes])
 
             def ns_of(row: Row, phase: Phase) -> int:
@@ -488,21 +495,19 @@ class Bounds:
         embedding = tuple(row for row in chunk if is_embedding(names[row]))
         final = tuple(row for row in chunk if names[row].startswith("final_"))
         layers = [row for row in chunk if row not in embedding and row not in final]
-        model = self._few_layers_maker.make_rows(setup.model).training.model
-        kinds = [model.is_moe(layer) for layer in range(model.layers)]
-        by_kind: dict[bool, _Times] = {}
+        few_rows = self._few_layers_maker.make_rows(setup.model)
+        model, rows_of_kind = few_rows.training.model, MegatronRows(Costs(few_rows.gpu, few_rows.training))
+        by_kind: dict[int, _Times] = {}
         position = 0
-        for moe in kinds:
-            # The rows of a layer end before the next row with the name of its first one.
-            end = position + 1
-            while end < len(layers) and names[layers[end]] != names[layers[position]]:
-                end += 1
-            if moe not in by_kind:
-                by_kind[moe] = times(tuple(layers[position:end]))
+        for kind in map(model.kind_of, range(model.layers)):
+            end = position + rows_of_kind.count_layer_rows(kind)
+            if kind not in by_kind:
+                by_kind[kind] = times(tuple(layers[position:end]))
             position = end
-        dense = by_kind.get(False, _NOTHING)
+        assert position == len(layers)
         head = times(final) + (times(loss) if loss else _NOTHING)
-        return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
+        of_kinds = tuple(by_kind.get(kind, _NOTHING) for kind in self._kinds)
+        return _Units(times(embedding), of_kinds, head)
 
 
 def _find_shortest(candidate: Candidate) -> Candidate | None:

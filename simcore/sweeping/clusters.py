@@ -19,6 +19,7 @@ from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.sweeping.engines import SweepEngine, be_nice, split_into_chunks
 from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.point import Point
+from simcore.units import is_whole
 
 # Points of a task: a task costs the scheduler about 1 ms.
 _POINTS_PER_TASK = 8
@@ -64,7 +65,7 @@ def _import_distributed() -> Any:
 
 def _scheduler_address(text: str) -> str:
     host, colon, port = text.removeprefix("dask://").rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not colon or not host or not is_whole(port, 5) or not 0 < int(port) < 65536:
         raise UsageError(
             f"--engine {printable(text, 60)}: dask://HOST:PORT is expected, like dask://head:8786"
         )

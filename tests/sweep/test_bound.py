@@ -110,6 +110,16 @@ def test_no_step_with_jitter_or_uneven_ranks_is_shorter(
     test_no_step_is_shorter.hypothesis.inner_test(name, given | others)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", ["experts", "mixed"])
+def test_a_virtual_stage_without_layers_sends_nothing(name: str) -> None:
+    parameters = Parameters(
+        world=8, tp=2, pp=4, pipeline_layout="Ett|ttt||tttL", zero="2", global_batch=8, sequence_parallel="on"
+    )
+    training = resolve_training(_MODELS[name].maker.model, parameters.part(ModelParameters))  # type: ignore[union-attr]
+    step_ns = _TIMES[name].find_step_time(Setup(_BOUNDS[name].workload, parameters)).step_time_ns
+    assert 0 < _BOUNDS[name].find_bound_ns(Candidate(0, parameters), training) <= step_ns
+
+
 def test_of_plain_layouts_little_is_missed() -> None:
     """Of what a real model takes nine tenths are certain."""
     workload = open_model("llama-3-70b")

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
+from simcore.model.mixers import Mamba
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import replace
@@ -45,7 +46,18 @@ _OLD = Model(
     "old", 8, 256, 8, 8, 32, 1024, False, 1000, 128, dropout=True, bias="all", norm_bias=True, positions=128
 )
 _EXPERTS = Model("experts", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1, 1))
-_MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DENSE, _OLD, _EXPERTS)}
+# Layers of several kinds: of a recurrence alone, of experts alone, of a window and a dense part, of both.
+_BASE = Model("base", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1))
+_MIXED = replace(
+    _BASE, name="mixed", pattern=(0, 1, 2, 3, 0, 0, 1, 3),
+    kinds=(
+        replace(_BASE, name="mamba", moe=None, ffn=0, norms=1, mamba=Mamba(8, 32, 4, 16)),
+        replace(_BASE, name="experts", attends=False, norms=1),
+        replace(_BASE, name="window", moe=None, window=16),
+        replace(_BASE, name="both"),
+    ),
+)  # fmt: skip
+_MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DENSE, _OLD, _EXPERTS, _MIXED)}
 # What was asked before is kept, as in a sweep.
 _TIMES = {name: StepTimes() for name in _MODELS}
 _SCHEDULES = (
@@ -111,7 +123,7 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     dp = given.pop("dp")
     given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
-    if name != "experts":
+    if name not in ("experts", "mixed"):
         given |= {"ep": 1, "expert_imbalance": None, "pad_to_capacity": False}
     # Where what is asked for cannot be, nothing is compared: most examples are of what can be.
     if given["zero"] not in ("0", "1"):

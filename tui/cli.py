@@ -98,9 +98,9 @@ def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
         # It was closed. `print` would use standard output instead, and a file could get its descriptor.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
     streams = sys.stdout, sys.stderr
-    sys.stderr = PrintedStream(sys.stderr)  # type: ignore[assignment]
+    sys.stderr = PrintedStream(sys.stderr)
     if sys.stdout is not None:
-        sys.stdout = PrintedStream(sys.stdout)  # type: ignore[assignment]
+        sys.stdout = PrintedStream(sys.stdout)
     try:
         return _run_guarded(command, words)
     finally:

@@ -48,6 +48,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
                    'cluster = <"h200-8">': "text", 'slow_rank = <["37=1.3", "7=2"]>': "list"},
     "keymap": {'zoom-in = <"i">': "shortcut"},
     "session": {'"columns":<80>': "count", '"span_ns":<500>': "count", '"tp":<4>': "count"},
+    "slurm": {'account = <"ours">': "option", 'queue = <"gpu">': "option", "cores = <8>": "count",
+              'memory = <"16GB">': "option", 'walltime = <"01:00:00">': "option"},
     "operation-sizes": {"<4096>,4096,4096": "cell"},
     "expert-loads": {"<10> 20": "cell"},
     "span-csv": {"0,7,10,<50>": "cell", "\n<0>,7": "cell"},
@@ -57,6 +59,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
 BAD["scale"] = ("-1", *NO_NUMBER[:7])
 # A list is a size for each layer.
 BAD["size"] = ("-1", "0.5", '"²"', "[-1]", "{}", "true", '"\\u001b[2J"', "1e400")
+BAD["option"] = (*BAD["text"], '"a --wrap=x"', '"a\\nb"', '"\\u001b[2J"', '"a;b"', '""', '"a\\u202eb"')
 BAD["switch"] = ("5", '"true"', "[]", "{}", '"²"')
 BAD["id"] = ('"²"', "[]", "{}", "true", "1e400", "0.5", "1" + "0" * 40)
 BAD["shortcut"] = ("5", "[[]]", "{}", "true", '"\\u001b[2J"')

@@ -87,8 +87,8 @@ class Progress(Struct, dict=True):
         of_entries = max(self.sequences, default=UNSTATED)
         if not self.has_messages:
             return max(of_entries, self.status.enqueued)
-        # Messages have the number of the last collective before them.
-        return max(map(self.entries.collective.__getitem__, self.rows), default=of_entries)
+        # Messages have the number of the last collective before them; without one the status alone tells.
+        return max(map(self.entries.collective.__getitem__, self.rows), default=self.status.enqueued)
 
     @cached_property
     def completed(self) -> int:

@@ -103,6 +103,8 @@ class Plan(Struct):
     """For such runs: the streams that are idle whenever a collective begins that compute waits for. It and
     what overlaps with it are one op, too.
     """
+    shared: dict[object, Any] = field(default_factory=dict)
+    """For such runs: what stages with the same rows, or equal rows, have in common."""
     was_busy: bool = False
     """Whether another collective was found on one of the idle streams: this plan has no valid times then."""
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
@@ -201,9 +203,7 @@ class Plan(Struct):
             or workload.split_cells
         ):
             return None
-        if self._first_equal_rows is None:
-            self._first_equal_rows = _find_first_equal_rows(workload, self.structure)
-        content = part, tuple([self._first_equal_rows[row] for row in rows])
+        content = part, tuple([self.first_equal_row(row) for row in rows])
         other = self._by_content.setdefault(content, rows)
         if other == rows:
             return None
@@ -212,6 +212,12 @@ class Plan(Struct):
         copied_ops = ops.part(0, len(ops))
         copied_ops.row = array("i", map(here.__getitem__, ops.row))
         return OpSegment(copied_ops, joins)
+
+    def first_equal_row(self, row: int) -> int:
+        """Returns the first row with the name and the cells of a row."""
+        if self._first_equal_rows is None:
+            self._first_equal_rows = _find_first_equal_rows(self.workload, self.structure)
+        return self._first_equal_rows[row]
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
         """Returns {row: the rows of `rows` (ascending) that run forward again before its input gradient}.
@@ -278,6 +284,10 @@ def _find_first_equal_rows(workload: Workload, structure: Structure) -> list[int
         columns += [cells.compute_ns, cells.collective, cells.group, cells.bytes]
         if cells.asynchronous:
             columns.append([row in cells.asynchronous for row in range(len(workload))])
+    if workload.split_cells:
+        split_phases: tuple[Phase, ...] = ("fwd", "ig")
+        for phase in split_phases:
+            columns.append([workload.split_cells.get((phase, row)) for row in range(len(workload))])
     first: dict[tuple[object, ...], int] = {}
     first_row = [first.setdefault(content, row) for row, content in enumerate(zip(*columns, strict=True))]
     packed = workload.packed.compute_ns if workload.packed is not None else ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from simcore.program.ops import (
     COMPUTE,
@@ -262,13 +264,17 @@ class StageBuilder:
                 self.plan.segments[key] = segment
                 return segment
             segment, row_ops = self._empty_segment()
+            merged = self.plan.merged_streams is not None
             if part == "fwd":
                 for row in rows:
-                    row_ops.forward(row)
+                    if not (merged and self._repeat_row(segment.ops, part, row)):
+                        row_ops.forward(row)
             else:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
-                    self._row_gradients(row_ops, part, row, recomputed)
+                    repeats = merged and row not in recomputed
+                    if not (repeats and self._repeat_row(segment.ops, part, row)):
+                        self._row_gradients(row_ops, part, row, recomputed)
             if self.plan.merged_streams is not None:
                 segment = merge_ops(segment, self.plan)
             segment = self.plan.segments[key] = self.plan.with_inner(segment)
@@ -408,23 +414,15 @@ class StageBuilder:
         """Append the rows in reverse, each row's share of every reduction issued after its weight
         gradient.
         """
-        wg = self.plan.workload.wg
-        order = self._copy_rows(chunk, microbatch)[::-1]
-        weights = self._weights(order)
-        parts = {
-            reduction: self._bucket_bytes(reduction, chunk, microbatch, order, weights)
-            for reduction in self._points[1]
-        }
-        recomputed = self.plan.recomputed(rows)
         if self.plan.merged_streams is not None:
-            segment, row_ops = self._empty_segment()
-            for row in reversed(rows):
-                self._row_gradients(row_ops, part, row, recomputed)
-                for reduction, by_row in parts.items():
-                    row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
-            self._append(merge_ops(segment, self.plan), microbatch)
+            segment = self._shared(
+                (part, chunk), lambda: self._merge_reductions(microbatch, chunk, part, rows)
+            )
+            self._append(segment, microbatch)
             return
-        row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
+        wg, by_reduction = self.plan.workload.wg, self._reduction_bytes(microbatch, chunk)
+        row_ops = self._row_ops_of(dict.fromkeys([*rows, *by_reduction], microbatch))
+        recomputed = self.plan.recomputed(rows)
         for row in reversed(rows):
             first = len(self.ops)
             if row not in recomputed and self._repeats_alone("ig", row):
@@ -433,9 +431,52 @@ class StageBuilder:
                 first = len(self.ops)
             else:
                 self._row_gradients(row_ops, part, row, recomputed)
-            for reduction, by_row in parts.items():
+            for reduction, by_row in by_reduction.items():
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
             self._remember_asynchronous(first)
+
+    def _merge_reductions(self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]) -> OpSegment:
+        """Returns the same rows and reductions merged."""
+        wg, by_reduction = self.plan.workload.wg, self._reduction_bytes(microbatch, chunk)
+        recomputed = self.plan.recomputed(rows)
+        segment, row_ops = self._empty_segment()
+        for row in reversed(rows):
+            if row in recomputed or not self._repeat_row(segment.ops, part, row):
+                self._row_gradients(row_ops, part, row, recomputed)
+            for reduction, by_row in by_reduction.items():
+                row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
+        return merge_ops(segment, self.plan)
+
+    def _repeat_row(self, ops: Ops, part: str, row: int) -> bool:
+        """Append the ops of a row as those of the first row with its cells. Returns False, and appends
+        nothing, where ops wait for those of other rows.
+        """
+        if self.plan.workload.waits:
+            return False
+        key = part, self.plan.first_equal_row(row)
+        if key not in self.plan.shared:
+            segment, row_ops = self._empty_segment()
+            if part == "fwd":
+                row_ops.forward(row)
+            else:
+                self._row_gradients(row_ops, part, row, {})
+            self.plan.shared[key] = None if segment.joins else segment.ops
+        equal_ops: Ops | None = self.plan.shared[key]
+        if equal_ops is None:
+            return False
+        ops.extend(equal_ops, -1)
+        first = len(ops) - len(equal_ops)
+        ops.row[first:] = array("i", (row,)) * len(equal_ops)
+        return True
+
+    def _reduction_bytes(self, microbatch: int, chunk: int) -> dict[int, dict[int, int]]:
+        """Returns by reduction the bytes that are sent at each row."""
+        order = self._copy_rows(chunk, microbatch)[::-1]
+        weights = self._weights(order)
+        return {
+            reduction: self._bucket_bytes(reduction, chunk, microbatch, order, weights)
+            for reduction in self._points[1]
+        }
 
     def _bucket_bytes(
         self, buffer: int, chunk: int, microbatch: int, order: list[int], weights: list[int]
@@ -466,9 +507,16 @@ class StageBuilder:
 
     def _issue_gathers(self) -> None:
         """Issues the parameter gathers of all layers; a layer's first forward waits for its gather."""
-        wg, merged = self.plan.workload.wg, self.plan.merged_streams is not None
-        ops = Ops() if merged else self.ops
-        row_ops = RowBuilder(self.plan, ops) if merged else self._row_ops
+        if self.plan.merged_streams is None:
+            self._gathered = self._append_gathers(self.ops, self._row_ops)
+            return
+        self._gathers, self._gathered, segment = self._shared(("gathers",), self._merge_gathers)
+        self._append(segment, -1)
+
+    def _append_gathers(self, ops: Ops, row_ops: RowBuilder) -> dict[tuple[int, int], list[int]]:
+        """Append the gathers to `ops`, and return those that each row of a copy waits for."""
+        wg = self.plan.workload.wg
+        gathered: dict[tuple[int, int], list[int]] = {}
         for copy in range(self.plan.placement.copies):
             chunk = copy * self.plan.placement.parts
             order = self._copy_rows(chunk, self._first_forward[chunk])
@@ -484,26 +532,26 @@ class StageBuilder:
                 first = len(ops)
                 for gather, by_row in parts.items():
                     row_ops.part_of_collective(wg, gather, WG, False, by_row[row])
-                self._gathered[copy, row] = list(range(first, len(ops)))
-                if not merged:
+                gathered[copy, row] = list(range(first, len(ops)))
+                if ops is self.ops:
                     self._remember_asynchronous(first)
-        if merged:
-            table = [cost for _, cost in self.plan.costs]
-            self._gathers = Gathers(ops.stream, [table[cost] for cost in ops.cost])
-            if ops:
-                self._append(self._gathers.segment(self.plan, ops.row[0]), -1)
+        return gathered
+
+    def _merge_gathers(self) -> tuple[Gathers, dict[tuple[int, int], list[int]], OpSegment]:
+        """Returns the gathers, those that each row of a copy waits for, and their issue."""
+        ops = Ops()
+        gathered = self._append_gathers(ops, RowBuilder(self.plan, ops))
+        table = [cost for _, cost in self.plan.costs]
+        gathers = Gathers(ops.stream, [table[cost] for cost in ops.cost])
+        return gathers, gathered, gathers.segment(self.plan, ops.row[0]) if ops else OpSegment(ops, [])
 
     def _forward_as_gathered(self, microbatch: int, chunk: int) -> None:
         """Append the first F of a chunk: each row waits for its parameters."""
         copy = chunk // self.plan.placement.parts
         rows = self.plan.rows(self.stage, microbatch, chunk)
         if self.plan.merged_streams is not None:
-            segment, row_ops = self._empty_segment()
-            waits: list[tuple[int, int]] = []
-            for row in rows:
-                waits += [(len(segment.ops), gather) for gather in self._gathered.get((copy, row), ())]
-                row_ops.forward(row)
-            self._append(merge_ops(segment, self.plan, self._gathers, waits), microbatch)
+            segment = self._shared(("fwd", chunk), lambda: self._merge_gathered(copy, rows))
+            self._append(segment, microbatch)
             return
         row_ops = self._row_ops_of(dict.fromkeys(rows, microbatch))
         for row in rows:
@@ -513,6 +561,27 @@ class StageBuilder:
                 self._segment("fwd", microbatch, (row,))
             else:
                 row_ops.forward(row)
+
+    def _merge_gathered(self, copy: int, rows: tuple[int, ...]) -> OpSegment:
+        """Returns the same rows merged."""
+        segment, row_ops = self._empty_segment()
+        waits: list[tuple[int, int]] = []
+        for row in rows:
+            waits += [(len(segment.ops), gather) for gather in self._gathered.get((copy, row), ())]
+            if not self._repeat_row(segment.ops, "fwd", row):
+                row_ops.forward(row)
+        return merge_ops(segment, self.plan, self._gathers, waits)
+
+    def _shared(self, what: tuple[object, ...], build: Callable[[], Any]) -> Any:
+        """Returns what stages of a model with the same rows share. what: its name and its chunk."""
+        stages = self.plan.workload.stages
+        if not stages:
+            return build()
+        key = (what, stages[self.stage].prologue, stages[self.stage].chunks)
+        shared = self.plan.shared
+        if key not in shared:
+            shared[key] = build()
+        return shared[key]
 
     def _repeats_alone(self, phase: Phase, row: int) -> bool:
         """Returns whether a row's ops wait for each other, and only their first for those of other rows."""

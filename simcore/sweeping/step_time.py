@@ -300,9 +300,11 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         builder = StageBuilder(plan, stage)
         every = tuple(actions(stage))
         builder.find_ends(every)
+        kind_of = [_kind_of(action, builder) for action in every]
+        # The first action of each kind.
         kinds: dict[_Kind, Action] = {}
-        for action in every:
-            kinds.setdefault(_kind_of(action, builder), action)
+        for kind, action in zip(kind_of, every, strict=True):
+            kinds.setdefault(kind, action)
         specials[stage] = tuple(action for action in kinds.values() if builder.is_special(action))
         builder.run_steps(tuple(kinds.values()) if repeats else every, 1 if repeats else None)
         built = builder.finish()
@@ -325,7 +327,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         }
         script, op_steps = make_script(built, slot_indices, steps, parts)
         if repeats:
-            scripts.append(_repeat_script(script, op_steps, built, every, [*kinds], builder))
+            scripts.append(_repeat_script(script, op_steps, built, every, kind_of, plan))
         else:
             scripts.append(whole_script(script))
         of_stage.append(tuple(dict.fromkeys(slot_indices)))
@@ -347,13 +349,12 @@ def _repeat_script(
     op_steps: list[int],
     built: StageProgram,
     every: Sequence[Action],
-    kinds: list[_Kind],
-    builder: StageBuilder,
+    kind_of: list[_Kind],
+    plan: Plan,
 ) -> Script:
-    """Returns the script of all steps from that of one with an action of each kind. kinds: of these in their
-    order.
+    """Returns the script of all steps from that of one with an action of each kind. kind_of: of each of
+    `every`.
     """
-    plan = builder.plan
     depth = plan.placement.depth
     message_of = {message_id: key for key, message_id in plan.messages.items()}
     stream = built.ops.stream
@@ -385,13 +386,14 @@ def _repeat_script(
         stretches.append(tuple(script[first:end]))
         first = max(first, end)
     stretches += [tuple(begins), tuple(script[first:])]
+    kinds = dict.fromkeys(kind_of)
     index_by_kind = {kind: index for index, kind in enumerate(kinds)}
     order, offsets = array("i"), array("i")
     for step in range(plan.steps):
         order.append(len(kinds))
         offsets.append(0)
-        for action in every:
-            order.append(index_by_kind[_kind_of(action, builder)])
+        for action, kind in zip(every, kind_of, strict=True):
+            order.append(index_by_kind[kind])
             offsets.append(2 * depth * (action.microbatch + step * plan.microbatches))
         order.append(len(kinds) + 1)
         offsets.append(0)

@@ -83,6 +83,18 @@ def test_wait_is_that_of_the_oldest_collective_of_two_ranks(tmp_path: Path) -> N
     assert {one.rank for one in verdict.waits} == {*range(WORLD)} - {5}
 
 
+def test_status_tells_of_a_rank_without_entries_in_a_group_that_also_has_messages(tmp_path: Path) -> None:
+    dumps = dumps_of(Fault(stops={5: 9}))
+    message = {"is_p2p": True, "profiling_name": "nccl:recv 0<-1", "p2p_seq_id": 1, "state": "scheduled"}
+    dumps[0]["entries"].insert(0, dumps[0]["entries"][-1] | message | {"collective_seq_id": 0})
+    dumps[5]["entries"] = [
+        entry for entry in dumps[5]["entries"] if entry["process_group"][1] != "default_pg"
+    ]
+    verdict = verdict_of(tmp_path, dumps)
+    assert (0, 5) in {(wait.rank, wait.for_rank) for wait in verdict.waits}
+    assert verdict.culprits == (5,)
+
+
 def test_rank_without_any_entry_is_waited_for(tmp_path: Path) -> None:
     verdict = verdict_of(tmp_path, dumps_of(Fault(stops={5: 9}), unfinished_alone=True))
     assert not len(verdict.record.by_rank[5].entries)

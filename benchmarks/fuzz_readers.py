@@ -138,6 +138,14 @@ layers = "depth"
 heads = "deep.heads"
 vocab = 1000
 """
+SLURM = b"""account = "ours"
+queue = "gpu"
+walltime = "01:00:00"
+cores = 8
+memory = "16GB"
+jobs = 2
+prologue = ["module load cuda"]
+"""
 POLICIES = b"""HYBRID_DLRM 1
 3
 a -1 10 ALLTOALL 400 20 NONE 0 30 ALLREDUCE 900 10
@@ -464,6 +472,17 @@ def prices(path: str, data: bytes) -> Any:
         raise InputError(Diagnostic("error", "prices", str(error))) from None
 
 
+def slurm(path: str, data: bytes) -> Any:
+    """Jobs to request of Slurm."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.sweeping.clusters import slurm_arguments
+
+    try:
+        return slurm_arguments(path)
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "slurm", str(error))) from None
+
+
 def order(path: str, data: bytes) -> Any:
     from simcore.diagnostics import InputError
     from simcore.program.order_files import check_order
@@ -623,6 +642,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "model-map": (model_map, lambda: [MAP]),
     "sequence-lengths": (lengths, lambda: [b"0 0 4096\n0 1 2048 2048\n1 0 4096\n1 1 1000 3096\n"]),
     "prices": (prices, lambda: [b"h100 = 2.5\nh200 = 3\n"]),
+    "slurm": (slurm, lambda: [SLURM]),
     "order": (order, lambda: [ORDER, ORDER_2, ORDER_SENT]),
     "operation-sizes": (sizes, lambda: [SIZES]),
     "expert-loads": (loads, lambda: [b"10 20 30 40.5\n", b"# of ranks\n10, 20\n"]),
@@ -642,6 +662,9 @@ READERS = {
     "simcore/cluster/files/source.py": "cluster-toml",
     "simcore/compat/astra2_rules.py": "execution-trace",
     "simcore/compat/astra2_system.py": "comm-groups",
+    "simcore/flight/opening.py": "flight-recorder",
+    "simcore/flight/process.py": "flight-recorder",
+    "simcore/flight/worker.py": "flight-recorder",
     "simcore/kineto/cache.py": "cache",
     "simcore/kineto/events.py": "kineto",
     "simcore/kineto/loading.py": "kineto",
@@ -663,6 +686,7 @@ READERS = {
     "simcore/parameter_values/parameters_file.py": "parameters",
     "simcore/program/order_files.py": "order",
     "simcore/sources/inputs.py": "simai",
+    "simcore/sweeping/clusters.py": "slurm",
     "simcore/sweeping/point_lines.py": "sweep-results",
     "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
@@ -685,7 +709,6 @@ OWN = {
     "simcore/model/trust.py": _OURS,
     "simcore/render/export/saving.py": _OUTPUT,
     "simcore/render/page/document.py": _OURS,
-    "simcore/sweeping/clusters.py": _OURS,
     "simcore/sweeping/evaluating.py": "hashed alone",
     "simcore/workload/memory.py": _SYSTEM,
     "tui/cli.py": _OUTPUT,

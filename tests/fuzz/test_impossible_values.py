@@ -30,8 +30,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
             'source = <"ours">': "text"},
     "model": {"layers = <4>": "count", "heads = <4>": "count", "gated = <true>": "switch",
               "experts = <4>": "count", "vocab = <100>": "count"},
-    "config": {'"hidden_size": <64>': "count", '"model_type": <"qwen2_moe">': "word",
-               '"num_experts_per_tok": <2>': "count"},
+    "config": {'"hidden_size": <64>': "size", '"model_type": <"qwen2_moe">': "word",
+               '"num_experts_per_tok": <2>': "size"},
     "op-table-json": {'"forward_compute_time": <1.5>': "scale", '"weight_grad_comm_size": <0>': "scale"},
     "kineto": {'"rank": <0>': "count", '"world_size": <2>': "count"},
     "json-trace": {'"id": <"1">': "id", '"type": <"COMP_NODE">': "word", '"name": <"a">': "text",
@@ -48,6 +48,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
                    'cluster = <"h200-8">': "text", 'slow_rank = <["37=1.3", "7=2"]>': "list"},
     "keymap": {'zoom-in = <"i">': "shortcut"},
     "session": {'"columns":<80>': "count", '"span_ns":<500>': "count", '"tp":<4>': "count"},
+    "slurm": {'account = <"ours">': "option", 'queue = <"gpu">': "option", "cores = <8>": "count",
+              'memory = <"16GB">': "option", 'walltime = <"01:00:00">': "option"},
     "operation-sizes": {"<4096>,4096,4096": "cell"},
     "expert-loads": {"<10> 20": "cell"},
     "span-csv": {"0,7,10,<50>": "cell", "\n<0>,7": "cell"},
@@ -55,6 +57,9 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "aicb-arguments": {"--world_size <8>": "cell"},
 }  # fmt: skip
 BAD["scale"] = ("-1", *NO_NUMBER[:7])
+# A list is a size for each layer.
+BAD["size"] = ("-1", "0.5", '"²"', "[-1]", "{}", "true", '"\\u001b[2J"', "1e400")
+BAD["option"] = (*BAD["text"], '"a --wrap=x"', '"a\\nb"', '"\\u001b[2J"', '"a;b"', '""', '"a\\u202eb"')
 BAD["switch"] = ("5", '"true"', "[]", "{}", '"²"')
 BAD["id"] = ('"²"', "[]", "{}", "true", "1e400", "0.5", "1" + "0" * 40)
 BAD["shortcut"] = ("5", "[[]]", "{}", "true", '"\\u001b[2J"')

@@ -408,6 +408,47 @@ def test_python_runs_the_layout_and_what_it_is_given_itself() -> None:
     assert swept.best().step_time_ns == min(fitting)
 
 
+@pytest.mark.parametrize(
+    ("name", "explicit", "expected"),
+    [
+        ("mixtral_8x7b_interleaved", {"pp": 1}, {"pp": 1, "chunks": 1, "dp": 32}),
+        ("deepseek_v3_proxy", {"pp": 2}, {"pp": 2, "chunks": 1, "predictions": 0}),
+        ("llama3_8b_fp8", {"zero": "3", "engine_preset": "fsdp"}, {"zero": 3, "overlaps_gradients": False}),
+        ("sc21_145b", {"world": 3072}, {"dp": 48, "microbatches": 24, "chunks": 2}),
+        ("pai_qwen3_a22b", {"recompute": "none"}, {"recompute": "none"}),
+        ("llama3_8b_fp8", {"global_batch": 64}, {"microbatches": 8}),
+    ],
+)
+def test_a_flag_wins_over_launch_arguments_and_what_depends_on_it_goes(
+    name: str, explicit: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    training = training_of(read_launch(str(FOLDER / f"{name}.txt")), **explicit)
+    assert {field: getattr(training, field) for field in expected} == expected
+
+
+def test_windows_sinks_and_shared_experts_of_their_own_size_are_read_and_written() -> None:
+    sizes = (
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999 --bf16"
+    )
+    experts = "--num-experts 8 --moe-ffn-hidden-size 96 --moe-shared-expert-intermediate-size 200"
+    launch = read_launch(f"{sizes} {experts} --window-size 127,0 --softmax-type learnable --moe-grouped-gemm")
+    model = launch.model
+    assert model is not None
+    assert model.moe is not None
+    assert (model.window, model.sinks, model.moe.shared_inner) == (128, True, 200)
+    text, unstated = write_launch("megatron", model, LaunchParameters(**launch.under({})))
+    assert unstated == []
+    assert differences(training_of(launch), training_of(read_launch(text.replace("\\\n", " ")))) == []
+
+
+def test_ranks_that_divide_experts_go_on_to_do_so() -> None:
+    sizes = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999"
+    launch = read_launch(f"{sizes} --bf16 --num-experts 8 --tensor-model-parallel-size 4 --moe-grouped-gemm")
+    assert training_of(launch).etp == 4
+    assert training_of(launch, tp=2, world=8).etp == 2
+    assert training_of(launch, etp=1).etp == 1
+
+
 def test_the_words_of_a_model_open_it_again() -> None:
     sizes = "--num-layers 6 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --vocab-size 999"
     launch = read_launch(f"{sizes} --bf16 --swiglu --micro-batch-size 4")

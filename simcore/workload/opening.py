@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.pipes import read_open_pipe
 from simcore.workload.formats import format_of, head_of
 from simcore.workload.formats.cell import quoted
 from simcore.workload.formats.recordings import is_text
@@ -95,7 +96,9 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Returns the open file. A named pipe would wait for a writer for ever, so the kind is checked before."""
+    """Returns the open file, or an open pipe. A named pipe would wait for a writer for ever, so the kind is
+    checked before.
+    """
     try:
         status = os.stat(path)
         mode = status.st_mode
@@ -103,6 +106,9 @@ def open_regular(path: str) -> BinaryIO:
         raise _refusal(path, "no-such-file", "there is no such file") from None
     if stat.S_ISDIR(mode):
         raise _refusal(path, "is-a-directory", "found a directory, expected a file")
+    piped = read_open_pipe(path, mode, MOST_BYTES)
+    if piped is not None:
+        return BytesIO(piped)
     for is_kind, kind in _SPECIAL_FILES:
         if is_kind(mode):
             raise _refusal(path, "not-a-regular-file", f"found {kind}, expected a regular file")

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from simcore.diagnostics import printable
-from simcore.pipes import read_open_pipe
 
 Location = tuple[int, int]
 
@@ -51,7 +50,11 @@ def read_text(path: str, what: str) -> str:
         # FIFOs and devices are refused: opening or reading one of those may never end.
         status = os.stat(path)
         is_of_system = not status.st_size and os.path.realpath(path).startswith("/proc/")
-        piped = read_open_pipe(path, status.st_mode, _MOST_BYTES)
+        piped = None
+        if stat.S_ISFIFO(status.st_mode):
+            from simcore.pipes import read_open_pipe
+
+            piped = read_open_pipe(path, status.st_mode, _MOST_BYTES)
         if piped is None and (not stat.S_ISREG(status.st_mode) or is_of_system):
             raise TomlProblem(f"found no regular file, expected {what}")
         if piped is None:

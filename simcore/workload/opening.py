@@ -9,7 +9,6 @@ from io import BytesIO
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.pipes import read_open_pipe
 from simcore.workload.formats import format_of, head_of
 from simcore.workload.formats.cell import quoted
 from simcore.workload.formats.recordings import is_text
@@ -106,9 +105,13 @@ def open_regular(path: str) -> BinaryIO:
         raise _refusal(path, "no-such-file", "there is no such file") from None
     if stat.S_ISDIR(mode):
         raise _refusal(path, "is-a-directory", "found a directory, expected a file")
-    piped = read_open_pipe(path, mode, MOST_BYTES)
-    if piped is not None:
-        return BytesIO(piped)
+    if stat.S_ISFIFO(mode):
+        # Imported here, as where other files are read: few are pipes.
+        from simcore.pipes import read_open_pipe
+
+        piped = read_open_pipe(path, mode, MOST_BYTES)
+        if piped is not None:
+            return BytesIO(piped)
     for is_kind, kind in _SPECIAL_FILES:
         if is_kind(mode):
             raise _refusal(path, "not-a-regular-file", f"found {kind}, expected a regular file")

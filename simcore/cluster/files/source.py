@@ -13,7 +13,6 @@ from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.model.toml_text import location_at
-from simcore.pipes import read_open_pipe
 from simcore.records import NamedTuple
 
 # A cluster is a page of text; more is another kind of file.
@@ -31,7 +30,11 @@ class ClusterText:
         try:
             status = os.stat(self.path)
             mode = status.st_mode
-            piped = read_open_pipe(self.path, mode, _MOST_BYTES)
+            piped = None
+            if stat.S_ISFIFO(mode):
+                from simcore.pipes import read_open_pipe
+
+                piped = read_open_pipe(self.path, mode, _MOST_BYTES)
             if piped is None and not stat.S_ISREG(mode):
                 kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
                 raise self.make_error("not-a-cluster-file", f"found {kind}, expected a file")

@@ -62,7 +62,8 @@ class RecordedRun(ReplayedRun):
 
     @cached_property
     def model(self) -> MeasuredMemory:
-        return MeasuredMemory(self.measured.ranks)
+        # Nothing tells when a replay would allocate.
+        return MeasuredMemory(self.measured.ranks if self.scales is None else ())
 
     @property
     def recording(self) -> RecordedRun:

@@ -129,3 +129,9 @@ def test_a_recording_without_allocations_says_that_memory_is_not_known(tmp_path:
     assert not run.model.memory_peaks
     assert run.model.memory_unknown
     assert run.model.memory_lane(0) is None
+
+
+def test_a_replay_does_not_tell_when_it_would_allocate(tmp_path: Path) -> None:
+    run = run_of(trace_file(tmp_path, EVENTS)).with_parameters(Parameters(compute_scale=0.5))
+    assert not run.model.memory_peaks
+    assert run.model.memory_lane(0) is None

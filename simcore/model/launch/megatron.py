@@ -7,6 +7,7 @@ from typing import Any
 
 from simcore.diagnostics import InputError
 from simcore.model.launch.arguments import Argument, Arguments, Fields, Rule, Table
+from simcore.units import is_whole
 
 _GPT2_VOCABULARY = 50257
 # A part of the names of a tokenizer -> its words; models that share a tokenizer have one entry.
@@ -271,7 +272,7 @@ def _read_window(arguments: Arguments, fields: Fields) -> None:
         arguments.warn("window-size", "attention is priced over the whole sequence in all layers")
         return
     left = re.split(r"[,\s]+", window.strip("() "))[0]
-    if not left.isdigit():
+    if not is_whole(left):
         raise arguments.refusal(
             "window-size", f"found {window[:40]}, expected tokens before and behind, like 127,0"
         )

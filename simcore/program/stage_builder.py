@@ -90,7 +90,8 @@ class StageBuilder:
         """Append all steps, or so many: the start of each, its actions in order, its end. No step waits for
         one of another stage.
         """
-        self.find_ends(actions)
+        if not (self._first_forward or self._last_gradient):
+            self.find_ends(actions)
         for step in range(self.plan.steps if steps is None else steps):
             self._step = step
             if step:
@@ -106,6 +107,15 @@ class StageBuilder:
                 self._first_forward.setdefault(action.chunk, action.microbatch)
             elif action.kind != "I":
                 self._last_gradient[action.chunk] = action.microbatch
+
+    def list_ends(self, actions: Sequence[Action]) -> tuple[Action, ...]:
+        """Returns these first and last ones of all actions."""
+
+        def is_end(action: Action) -> bool:
+            of_chunk = self._first_forward if action.kind == "F" else self._last_gradient
+            return action.kind != "I" and of_chunk.get(action.chunk) == action.microbatch
+
+        return tuple(filter(is_end, actions))
 
     def _run_actions(self, actions: Sequence[Action]) -> None:
         do = {"F": self.forward, "B": self.backward, "I": self.input_grad, "W": self.weight_grad}

@@ -123,9 +123,11 @@ class _Order(Struct, frozen=True):
     parts: dict[_Part, object]
     """The shape of each part."""
     edges: dict[int, object]
-    """The shape of the beginning and the end of each stage's step, and of its special actions."""
-    specials: dict[int, tuple[Action, ...]]
-    """By stage the special actions (`StageBuilder.is_special`)."""
+    """The special actions of each stage (`StageBuilder.is_special`), and the shape of these and of the
+    beginning and the end of its step.
+    """
+    ends: dict[int, tuple[Action, ...]]
+    """By stage the actions that may be special, where anything overlaps: the first and last of chunks."""
     rows: tuple[tuple[int, ...], ...]
     """The rows of chunks and losses, as `_index_rows` has them: another run has others in their positions."""
 
@@ -295,7 +297,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
     costs: list[AnyCost] = []
     scripts, of_stage = [], []
     edges: dict[int, object] = {}
-    specials: dict[int, tuple[Action, ...]] = {}
+    ends: dict[int, tuple[Action, ...]] = {}
     for stage in range(plan.layout.pp):
         builder = StageBuilder(plan, stage)
         every = tuple(actions(stage))
@@ -305,7 +307,9 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         kinds: dict[_Kind, Action] = {}
         for kind, action in zip(kind_of, every, strict=True):
             kinds.setdefault(kind, action)
-        specials[stage] = tuple(action for action in kinds.values() if builder.is_special(action))
+        if plan.overlap_grad_reduce or plan.overlap_param_gather:
+            ends[stage] = builder.list_ends(every)
+        specials = [action for action in ends.get(stage, ()) if builder.is_special(action)]
         builder.run_steps(tuple(kinds.values()) if repeats else every, 1 if repeats else None)
         built = builder.finish()
         if repeats and not all(map(operator.lt, built.stretches.first, built.stretches.last)):
@@ -313,7 +317,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
             return _build_order(plans, repeats=False)
         table = [cost for _, cost in plan.costs]
         slots, edge = _find_slots(built, builder.parts, plan, stage, table)
-        edges[stage] = edge
+        edges[stage] = specials, edge
         for slot, cost in zip(slots, built.ops.cost, strict=True):
             if slot not in index_by_slot:
                 index_by_slot[slot] = len(index_by_slot)
@@ -333,7 +337,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         of_stage.append(tuple(dict.fromkeys(slot_indices)))
     shapes = {key: _segment_shape(segment) for key, segment in plan.segments.items()}
     rows = tuple(_index_rows(plan))
-    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, specials, rows)
+    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, ends, rows)
     return order, tuple(costs)
 
 
@@ -424,7 +428,7 @@ def _find_slots(
                 slot = _Slot(None, stage, len(shape))
                 shape.append((ops.stream[op], ops.blocking[op]))
         filled.append(slot)
-    return filled, tuple(shape)
+    return filled, shape
 
 
 def _index_rows(plan: Plan) -> dict[tuple[int, ...], int]:
@@ -462,24 +466,25 @@ def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
             return None
     edges: dict[int, Ops] = {}
     ops_by_rows: dict[object, Ops] = {}
+    specials_by_rows: dict[object, list[Action]] = {}
     for stage, edge in order.edges.items():
-        specials = order.specials[stage]
-        key = (
-            (plan.workload.stages[stage].prologue, specials and plan.workload.stages[stage].chunks)
-            if plan.workload.stages
-            else specials and stage,
-            specials,
-        )
+        ends = order.ends.get(stage, ())
+        key: object = (ends and stage, ends)
+        if plan.workload.stages:
+            stage_rows = plan.workload.stages[stage]
+            key = (stage_rows.prologue, ends and stage_rows.chunks, ends)
         if key not in ops_by_rows:
             builder = StageBuilder(plan, stage)
-            builder.find_ends(specials)
+            builder.find_ends(ends)
             builder.start_of_step()
+            specials = [action for action in ends if builder.is_special(action)]
             for action in specials:
                 builder.special_ops(action)
             builder.end_of_step()
             ops_by_rows[key] = builder.ops
+            specials_by_rows[key] = specials
         ops = edges[stage] = ops_by_rows[key]
-        if tuple(zip(ops.stream, ops.blocking, strict=True)) != edge:
+        if (specials_by_rows[key], [*zip(ops.stream, ops.blocking, strict=True)]) != edge:
             return None
     table = [cost for _, cost in plan.costs]
     costs: list[AnyCost] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from simcore.diagnostics import InputError
 from simcore.model.launch.arguments import Argument, Arguments, Fields, Rule, Table
-from simcore.units import plain_number
+from simcore.units import is_whole, plain_number
 
 _GPT2_VOCABULARY = 50257
 # A part of the names of a tokenizer -> its words; models that share a tokenizer have one entry.
@@ -283,7 +283,7 @@ def _read_window(arguments: Arguments, fields: Fields) -> None:
         arguments.warn("window-size", "attention is priced over the whole sequence in all layers")
         return
     left = re.split(r"[,\s]+", window.strip("() "))[0]
-    if not left.isdigit():
+    if not is_whole(left):
         raise arguments.refusal(
             "window-size", f"found {window[:40]}, expected tokens before and behind, like 127,0"
         )
@@ -641,7 +641,7 @@ def _read_inner_ranks(arguments: Arguments, fields: Fields) -> None:
     if text is None or fields.get("cp_comm_type") != "a2a+p2p":
         return
     inner, _, rest = text.replace(",", " ").partition(" ")
-    sizes = [int(word) for word in (inner, rest.strip()) if word.isascii() and word.isdigit()]
+    sizes = [int(word) for word in (inner, rest.strip()) if is_whole(word)]
     if len(sizes) != 2 or sizes[0] * sizes[1] != fields.get("cp", 1):
         raise arguments.refusal(
             "hierarchical-context-parallel-sizes",

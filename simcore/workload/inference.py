@@ -11,6 +11,7 @@ from simcore.workload.model import Cells, StageRows, Workload
 
 # Names of rows with which a layer begins, as AICB's inference generator has them.
 _FIRST_OF_LAYER = ("attention", "gdn")
+_NORM = "norm"
 
 
 def without_backward(workload: Workload) -> Workload:
@@ -41,6 +42,14 @@ def with_stages(workload: Workload, stages: int) -> Workload:
 
 
 def _layer_starts(names: list[str]) -> list[int]:
-    """Returns the first row of each layer: of attention, or each row where none is."""
+    """Returns the first row of each layer: of attention, with the norms before it where the first one has
+    some, or each row where none is of attention.
+    """
     starts = [row for row, name in enumerate(names) if name.startswith(_FIRST_OF_LAYER)]
-    return starts or list(range(len(names)))
+    if not starts:
+        return list(range(len(names)))
+    first = starts[0]
+    while first and names[first - 1].endswith(_NORM):
+        first -= 1
+    norms = names[first : starts[0]]
+    return [row - len(norms) if names[row - len(norms) : row] == norms else row for row in starts]

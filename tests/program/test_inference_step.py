@@ -59,16 +59,27 @@ def test_a_schedule_with_backward_and_more_stages_than_layers_are_refused() -> N
         run_of("infer_pp1", pp=8, world=8)
 
 
-def test_a_stage_begins_with_a_layer_and_the_first_ones_have_one_more(tmp_path: Path) -> None:
-    """Layers differ in their rows: one of a dense layer, then layers of experts, and norms."""
-    names = ["attention_layer", "dense_mlp", *["gdn", "moe_route", "moe_expert", "shared_experts"] * 4]
-    header = "model_parallel_NPU_group: 1 ep: 1 pp: 3 all_gpus: 3 mode: 1 vpp: 1 ga: 1 pp_comm: 8"
+def stages_of(folder: Path, names: list[str], stages: int) -> list[list[int]]:
+    """The rows that each stage runs of a file with rows of these names."""
+    header = (
+        f"model_parallel_NPU_group: 1 ep: 1 pp: {stages} all_gpus: {stages} mode: 1 vpp: 1 ga: 1 pp_comm: 8"
+    )
     rows = "".join(f"{name} -1 100 NONE 0 7 ALLREDUCE 9 7 ALLREDUCE 9 100\n" for name in names)
-    path = tmp_path / "w.txt"
+    path = folder / "w.txt"
     path.write_text(f"HYBRID_TRANSFORMER_FWD_IN_BCKWD {header}\n{len(names)}\n{rows}")
     simulation = simulate(open_workload(str(path)), Parameters())
-    stages = [sorted({row for row in stage.ops.row if row >= 0}) for stage in simulation.program.stages]
-    assert stages == [list(range(6)), list(range(6, 14)), list(range(14, 18))]
+    return [sorted({row for row in stage.ops.row if row >= 0}) for stage in simulation.program.stages]
+
+
+def test_a_stage_begins_with_a_layer_and_the_first_ones_have_one_more(tmp_path: Path) -> None:
+    """Layers differ in their rows: one of a dense layer, then layers of experts."""
+    names = ["attention_layer", "dense_mlp", *["gdn", "moe_route", "moe_expert", "shared_experts"] * 4]
+    assert stages_of(tmp_path, names, 3) == [list(range(6)), list(range(6, 14)), list(range(14, 18))]
+
+
+def test_norms_before_attention_belong_to_its_layer(tmp_path: Path) -> None:
+    names = ["input_norm", "attention_layer", "post_norm", "dense_mlp"] * 2
+    assert stages_of(tmp_path, [*names, "final_norm"], 2) == [list(range(4)), list(range(4, 9))]
 
 
 def test_a_training_file_has_no_mode_or_another_one(tmp_path: Path) -> None:

@@ -87,3 +87,15 @@ def test_a_training_file_has_no_mode_or_another_one(tmp_path: Path) -> None:
     path = tmp_path / "w.txt"
     path.write_text(text.replace("mode: 1", "mode: 0"))
     assert not open_workload(str(path)).header.inference
+
+
+def test_a_stage_is_idle_until_its_input_comes_and_after_it_has_sent_it_on() -> None:
+    run = SimulatedRun(run_of("infer_pp4"))
+
+    def words(track: int, index: int) -> str:
+        return run.lanes.words.summarize(track, None, index, run.tracks[track].ranks).description
+
+    assert "is over" in words(0, len(run.lanes.spans(0, None).start) - 1)
+    before = words(3, 0)
+    assert before.startswith("idle")
+    assert "input" in before

@@ -103,6 +103,8 @@ class CollectiveStates(NamedTuple):
     """What does not match, "" where nothing is known."""
     track_id: int
     """The track of its first member."""
+    end_ns: int
+    """When it ended there, ns from the begin of the axis; the end of the axis where it has not."""
     call_site: str
     """Where it was called in Python, raw text of the file; "" where that is not recorded."""
 

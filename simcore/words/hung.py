@@ -219,7 +219,7 @@ class HangFigures(Figures[HangAnalysis]):
                 {state: RankSet.of(ranks).text() for state, ranks in states.items()},
                 f"{' -> '.join(sizes)} {names.dtypes[entries.input_dtype[row]]}".strip(),
                 clock_of_day(self.run.timeline.begin_ns + begin, 6), begin, problem, self._index_of[rank],
-                frame_of(record, rank, row),
+                self.run.timeline.times(self._index_of[rank]).end[row], frame_of(record, rank, row),
             ))  # fmt: skip
         results.sort(
             key=lambda one: (not one.problem, "not come" not in one.states, one.since_ns, one.sequence)

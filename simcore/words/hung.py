@@ -18,6 +18,7 @@ from simcore.trace.figures import (
     CollectiveStates,
     GroupProgress,
     HangTables,
+    HangWait,
     Insight,
     MemberProgress,
     Origin,
@@ -113,7 +114,9 @@ class HangFigures(Figures[HangAnalysis]):
 
     @cached_property
     def hang(self) -> HangTables:
-        return HangTables(self._headline(), self._groups, self._find_collectives, self._values)
+        return HangTables(
+            self._headline(), self._groups, self._find_collectives, self._find_waits, self._values
+        )
 
     def _headline(self) -> str:
         verdict = self.run.verdict
@@ -224,6 +227,26 @@ class HangFigures(Figures[HangAnalysis]):
         results.sort(
             key=lambda one: (not one.problem, "not come" not in one.states, one.since_ns, one.sequence)
         )
+        return results
+
+    def _find_waits(self) -> list[HangWait]:
+        verdict, record, timeline = self.run.verdict, self.run.record, self.run.timeline
+        culprits, tables = {*verdict.culprits}, {int(table.stream): table for table in self._groups}
+        ahead: dict[tuple[int, ...], str] = {}
+        results = []
+        waits = (*verdict.waits, *verdict.messages)
+        for wait in sorted(waits, key=lambda wait: (wait.for_rank not in culprits, wait.since_ns)):
+            ranks = () if wait.for_rank in culprits else verdict.culprits_ahead.get(wait.for_rank, ())
+            if ranks not in ahead:
+                ahead[ranks] = RankSet.of(ranks).text() if ranks else ""
+            track_id = self._index_of[wait.rank]
+            times, entries = timeline.times(track_id), record.by_rank[wait.rank].entries
+            start = times.start[wait.row]
+            results.append(HangWait(
+                wait.rank, wait.for_rank, ahead[ranks], tables[wait.group], wait.sequence,
+                short_operation(record.names.operations[entries.operation[wait.row]]),
+                clock_of_day(timeline.begin_ns + start, 6), track_id, start, times.end[wait.row],
+            ))  # fmt: skip
         return results
 
     # -- as JSON -------------------------------------------------------------------------

@@ -305,7 +305,7 @@ EXAMPLES: dict[str, Example] = {
     "repeated-key": text(changed(TEXT, "pp: 1", "pp: 1 pp: 1")),
     "checkpoint-range": text(changed(TEXT, "ep:", "checkpoints: 1 5 ep:")),
     "not-utf-8": text(TEXT.encode().replace(b"attention", b"\xe9tention")),
-    "unknown-key": text(changed(TEXT, "ep:", "mode: 1 ep:")),
+    "unknown-key": text(changed(TEXT, "ep:", "fold: 1 ep:")),
     "stray-value": text(changed(TEXT, "\n1\n", "\n1 row\n")),
     "float-value": text(changed(TEXT, " 10 ", " 10.5 ")),
     "dependency": text(changed(TEXT, "-1", "0")),

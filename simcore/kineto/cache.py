@@ -31,13 +31,14 @@ from simcore.measured.columns import (
     DeviceColumns,
     GapColumns,
     HostColumns,
+    MemoryColumns,
     OpColumns,
 )
 from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 12
+_VERSION = 13
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -102,6 +103,8 @@ class _CachedRecording(msgspec.Struct):
     streams: dict[int, str]
     line_noun: str
     host: _CachedHost | None = None
+    memory: dict[str, bytes] = {}
+    memory_operations: list[str | None] = []
 
 
 class _File(msgspec.Struct):
@@ -118,6 +121,7 @@ _HOST_INT_COLUMNS = {
     "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
     "launcher": "i",
 }  # fmt: skip
+_MEMORY_INT_COLUMNS = ("time", "bytes", "address", "allocated", "reserved")
 _GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
 _TEXT_COLUMNS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
@@ -321,6 +325,8 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         {stream: _utf8(name) for stream, name in columns.streams.items()},
         columns.line_noun,
         None if columns.host is None else _encode_host(columns.host),
+        {name: getattr(columns.memory, name).tobytes() for name in _MEMORY_INT_COLUMNS},
+        [None if name is None else _utf8(name) for name in columns.memory.operation],
     )
 
 
@@ -375,6 +381,15 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _decode_memory(cached: _CachedRecording) -> MemoryColumns:
+    """Returns what the allocator did. Raises ValueError where columns do not fit together."""
+    columns = [array("q", cached.memory[name]) for name in _MEMORY_INT_COLUMNS]
+    if {len(column) for column in columns} != {len(cached.memory_operations)}:
+        raise ValueError("columns of different lengths")
+    time, size, address, allocated, reserved = columns
+    return MemoryColumns(time, size, address, allocated, reserved, cached.memory_operations)
+
+
 def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     """Returns a cached recording. Raises ValueError where columns do not fit together."""
     int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _INT_COLUMNS.items()}
@@ -411,6 +426,7 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         _decode_gaps(cached.gaps),
         cached.streams,
         cached.line_noun,
+        _decode_memory(cached),
     )
     steps = tuple(ProfilerStep(*step) for step in cached.steps)
     return Recording(

@@ -30,7 +30,7 @@ from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 11
+_VERSION = 13
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -86,6 +86,7 @@ class _CachedRecording(msgspec.Struct):
     on_one_clock: bool
     streams: dict[int, str]
     line_noun: str
+    position: tuple[int, int, int] | None
     host: _CachedHost | None = None
 
 
@@ -236,6 +237,7 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         recording.on_one_clock,
         {stream: _utf8(name) for stream, name in columns.streams.items()},
         columns.line_noun,
+        recording.position,
         None if columns.host is None else _encode_host(columns.host),
     )
 
@@ -348,4 +350,5 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         cached.only_step,
         form=cached.form,
         on_one_clock=cached.on_one_clock,
+        position=cached.position,
     )

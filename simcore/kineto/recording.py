@@ -76,6 +76,8 @@ class Recording(Struct):
     """Where `rank` is from: the file, its name, or `place` (the next free id)."""
     form: str = "kineto"
     """The key of its `Format`."""
+    position: tuple[int, int, int] | None = None
+    """(tp, dp, stage), where its file states it."""
     on_one_clock: bool = False
     """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
 
@@ -151,7 +153,7 @@ class Recording(Struct):
     def _part(self, rank_id: int, rows: range | list[int], window: tuple[int, int]) -> RankTrace:
         return RankTrace(
             rank_id,
-            None,
+            None if self.position is None else self.position[2],
             self.path,
             True,
             _select_ops(self.ops, rows),

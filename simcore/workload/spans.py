@@ -53,6 +53,12 @@ class SpanTable(Struct):
     """The names of streams."""
     groups: list[SpanGroup] = field(default_factory=list)
     """The groups of ranks."""
+    windows: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By rank and step from when to when the step lasts, ns, where more than its spans says it."""
+    positions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By rank (tp, dp, stage), where the file states them."""
+    line_noun: str = "line"
+    """What `line` counts."""
     has_steps: bool = False
     """Whether the file states steps: the calls of a group are then counted in each."""
 

@@ -134,7 +134,8 @@ class Recording(Struct):
         Operations that the step did not launch are left out, and what lies outside of its window.
         """
         if step_number is None:
-            return self._part(rank_id, range(len(self.ops)), (self.first_ns, self.last_ns))
+            part = self._part(rank_id, range(len(self.ops)), (self.first_ns, self.last_ns))
+            return replace(part, step=self.step) if len(self.steps) > 1 else part
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
         inside = [
@@ -160,6 +161,7 @@ class Recording(Struct):
             SubColumns(),
             _select_columns(self.columns, rows, window),
             window,
+            self.position,
         )
 
 
@@ -169,6 +171,7 @@ def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
     return OpColumns(
         name=_select_items(ops.name, rows), state=none, group=_select_items(ops.group, rows),
         batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
+        chunk=_select_ints(ops.chunk, rows) if ops.chunk else array("q"),
         start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),
         timing=bytearray((MEASURED,)) * count, line=_select_ints(ops.line, rows), description=none,
         shape=_select_items(ops.shape, rows), dtype=_select_items(ops.dtype, rows),

@@ -160,7 +160,8 @@ class _RankRows:
         ops = OpColumns(
             name=[table.name[row] for row in rows], group=[one.label for one in row_meanings],
             batch=self._column(table.microbatch), start=self._column(table.start),
-            end=self._column(table.end), line=self._column(table.line), shape=none, dtype=none,
+            end=self._column(table.end), chunk=self._column(table.chunk) if table.chunk else array("q"),
+            line=self._column(table.line), shape=none, dtype=none,
             stated_category=bytearray([one.category for one in row_meanings]),
         )  # fmt: skip
         unknown = array("q", (-1,)) * len(rows)

@@ -47,6 +47,8 @@ class SpanTable(Struct):
     """The number of the step."""
     microbatch: array[int] = field(default_factory=lambda: array("q"))
     """From 0."""
+    chunk: array[int] = field(default_factory=lambda: array("q"))
+    """The chunk of the model on its rank, from 0; empty where the file states none."""
     line: array[int] = field(default_factory=lambda: array("q"))
     """The line of the file, from 1."""
     streams: list[str] = field(default_factory=list)

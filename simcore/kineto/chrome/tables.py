@@ -147,6 +147,8 @@ class _Maker:
             table.step.append(steps[span])
             table.microbatch.append(self._microbatch(span))
             table.line.append(spans.event[span])
+            if self.has_chunks:
+                table.chunk.append(int(meaning.values.get("chunk", spans.values["chunk"][span])))
         if base:
             table.windows = {key: (first - base, last - base) for key, (first, last) in windows.items()}
         table.streams, table.groups = list(streams), list(self.groups)

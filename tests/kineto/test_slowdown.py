@@ -1,8 +1,8 @@
 """What parts of a run of several steps cost: by hand, and as published of two jobs.
 
 Planted, one at a time: communication is replaced by its mean; a send and its receive do not begin together;
-the worst rank is that of the least score. Each failed here; that a reduction is not joined over replicas failed
-in the published jobs.
+the worst rank is that of the least score. Each failed here; that reductions are not joined over replicas
+failed in the published jobs.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ _KEYS = {
 }  # fmt: skip
 _KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
 # `known` is in what wltui exports of a recording: how the times are known.
-_TEXTS = ("known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group")
+_TEXTS = frozenset((
+    "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",
+))  # fmt: skip
 NONE = -1
 _MOST_NUMBER = 10**12 - 1
 
@@ -93,6 +95,7 @@ class _Reader:
     def __init__(self) -> None:
         self.spans = ChromeSpans()
         self.pool = Pool()
+        self.appends = [(key, column.append) for key, column in self.spans.values.items()]
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
 
@@ -153,23 +156,23 @@ class _Reader:
 
     def _add(self, open_event: _OpenEvent, end: float, args: Mapping[str, Any]) -> None:
         spans = self.spans
-        if args:
-            texts = {key: args[key] for key in _TEXTS if isinstance(args.get(key), (str, list))}
-            if texts:
-                spans.texts[len(spans)] = texts
+        if not _TEXTS.isdisjoint(args):
+            spans.texts[len(spans)] = {
+                key: value for key, value in args.items() if key in _TEXTS and isinstance(value, (str, list))
+            }
         spans.thread.append(open_event.thread)
         spans.start.append(_ns(open_event.ts))
         spans.end.append(_ns(end))
         spans.event.append(open_event.event_index)
         spans.name.append(open_event.name)
         spans.cat.append(open_event.cat)
-        values_by_key = dict.fromkeys(_KEYS, NONE)
+        values_by_key: dict[str, int] = {}
         for word in args:
             key = _KEY_OF.get(word)
-            if key is not None and values_by_key[key] == NONE:
+            if key is not None and key not in values_by_key:
                 values_by_key[key] = self._value(args[word])
-        for key, column in spans.values.items():
-            column.append(values_by_key[key])
+        for key, append in self.appends:
+            append(values_by_key.get(key, NONE))
 
     @staticmethod
     def _value(value: Any) -> int:

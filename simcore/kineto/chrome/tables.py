@@ -99,6 +99,7 @@ class _Maker:
         self.rank = [self.rank_positions.threads[thread].rank for thread in spans.thread]
         self.seat = {position: rank for rank, position in self.rank_positions.positions.items()}
         self.groups: dict[SpanGroup, int] = {}
+        self.group_of: dict[tuple[int, str, str, int], int] = {}
         self.has_chunks = len({*spans.values["chunk"]} - {NONE}) > 1
 
     def _recorded(self, span: int) -> Meaning | None:
@@ -134,13 +135,14 @@ class _Maker:
         table = SpanTable(line_noun="event", windows=windows, positions=self.rank_positions.positions)
         streams: dict[str, int] = {}
         base = min(0, min(starts))
+        kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
         for span, start in zip(kept_spans, starts, strict=True):
             meaning = meanings[span]
             table.rank.append(self.rank[span])
             table.start.append(start - base)
             table.end.append(spans.end[span] - base)
             table.name.append(spans.name[span])
-            table.kind.append(KINDS.index(meaning.kind))
+            table.kind.append(kind_ids[meaning.kind])
             stream = self.rank_positions.threads[spans.thread[span]].stream
             table.stream.append(streams.setdefault(stream, len(streams)))
             table.group.append(self._group(span) if communicates(meaning.kind) else UNSTATED)
@@ -248,6 +250,17 @@ class _Maker:
     # -- who communicates ------------------------------------------------------------
 
     def _group(self, span: int) -> int:
+        """Returns the group of a span; of spans that say the same on one thread it is computed once."""
+        spans = self.spans
+        if span in spans.texts:
+            return self._find_group(span)
+        key = spans.thread[span], spans.name[span], spans.cat[span], spans.values["peer"][span]
+        group = self.group_of.get(key)
+        if group is None:
+            group = self.group_of[key] = self._find_group(span)
+        return group
+
+    def _find_group(self, span: int) -> int:
         spans, meaning = self.spans, self.meanings[span]
         texts = spans.texts.get(span, {})
         name = next((texts[key] for key in ("group", "process_group", "pg_name", "comm_group")

@@ -165,7 +165,7 @@ def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Si
 
         changes = time_changes(overrides.time_scales, program, workload.name)
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
-    _check_size(setup, program, folding)
+    check_size(setup, program, folding)
     try:
         run = RunPricing(cluster, network, program, folding, overrides, changes=changes)
         times = run.times(cancelled)
@@ -196,7 +196,7 @@ def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Dia
     return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
 
 
-def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
+def check_size(setup: Setup, program: Program, folding: Folding) -> None:
     """Raises `UsageError` for more ops than are simulated, or than there is memory for."""
     classes, no_fold = len(folding.classes), setup.parameters.no_fold
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)

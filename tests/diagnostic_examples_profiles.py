@@ -199,6 +199,7 @@ EXAMPLES: dict[str, Example] = {
             for rank in range(4)
         },
     ),
+    "bad-rank": _files(a=_trace(_event(), rank=2)),
     "missing-members": _files(
         rank0=_trace(_of_three(), world=3),
         rank1=_trace(_of_three(), rank=1, world=3),

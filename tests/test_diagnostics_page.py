@@ -21,9 +21,11 @@ from simcore.render.export import FORMATS, Request, save
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.checking import check_file_of
+from simcore.sweeping.point_lines import PointParser
 from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_executing import EXECUTING
+from tests.diagnostic_examples_hangs import HANGS
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
@@ -147,6 +149,15 @@ def text(content: str | bytes, **parameters: object) -> Example:
     return example
 
 
+def results(_: Path) -> list[Diagnostic]:
+    """What reading a line that is no point says."""
+    try:
+        PointParser("results.jsonl").parse(b'{"schema":"wltui.sweep/1"}', 1)
+    except InputError as error:
+        return list(error.diagnostics)
+    return []
+
+
 def checked(content: str) -> Example:
     """What `wltui check` says of a file with this content."""
 
@@ -268,6 +279,7 @@ tp_of_3 = text(changed(changed(TEXT, "group: 2", "group: 3"), "all_gpus: 8", "al
     "NONE 0", "ALLREDUCE 64", 1))  # fmt: skip
 
 EXAMPLES: dict[str, Example] = {
+    "sweep-line": results,
     "no-such-file": opened("none.txt"),
     "is-a-directory": opened("/"),
     "not-a-regular-file": opened("/dev/null"),
@@ -365,7 +377,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
+    **MEASURED, **HANGS, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from simcore.api.run import Run
@@ -64,7 +64,7 @@ class Input:
         """Returns the run under these parameters, whatever the launch arguments say."""
         return Run(open_run(RunInput(self._opened, Parameters(**values))))
 
-    def _values(self, explicit: Mapping[str, object], free: Container[str] = ()) -> dict[str, Any]:
+    def _values(self, explicit: Mapping[str, object], free: Collection[str] = ()) -> dict[str, Any]:
         """Returns the values of parameters, over those of launch arguments. free: those of these that are
         not taken.
         """

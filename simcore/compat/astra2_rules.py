@@ -39,7 +39,7 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import flag_of
 from simcore.ranks import RankSet
 from simcore.records import replace
-from simcore.units import plural
+from simcore.units import is_whole, plural
 from simcore.workload.opening import read_file
 
 
@@ -276,7 +276,7 @@ def _make_result(
     world = tuple(range(cluster.npus))
 
     def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
-        listed = None if groups is None or not name.isdigit() else groups.get(int(name))
+        listed = groups.get(int(name)) if groups is not None and is_whole(name) else None
         return world if name in ("", "0") or listed is None else listed
 
     # Ranks with equal times are equal: what is computed of the run is computed once for them.

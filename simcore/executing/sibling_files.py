@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from simcore.executing.execution_result import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import flag_of
 from simcore.records import NamedTuple
+from simcore.shell_words import join_words
 
 if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
@@ -68,7 +68,7 @@ def note_untaken_files(setup: Execution) -> list[Diagnostic]:
         # The cycles of the other backend differ: users who compare their own would take these for wrong.
         aware = "" if parameters.network == "links" else ", congestion-unaware (--network links: aware)"
         them += f" as ASTRA-sim runs {them}{aware}"
-    command = shlex.join(["wltui", traces.path, *new_parameters.as_flags()])
+    command = join_words(["wltui", traces.path, *new_parameters.as_flags()])
     message = (
         f"{listed} {are} there and not taken: this run is by {rules}{on}; with {them}: "
         f"{printable(command, _MOST_COMMAND)}"
@@ -146,8 +146,9 @@ def _candidates(folder: str) -> list[str]:
 def _kind_of(path: str, world: int) -> str | None:
     """Returns the field of `SiblingFiles` that a file is for."""
     try:
-        # A read from a pipe could wait for ever.
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        # A read from a pipe, or from a file of the system without a size, could wait for ever.
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
             return None
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)

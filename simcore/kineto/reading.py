@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.ambiguous_kernels import AmbiguousKernels
 from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.damage import Damage
@@ -185,6 +185,20 @@ class _Call(NamedTuple):
     """What it states of the size of the collective."""
 
 
+def _check_rank(path: str, who: DistributedInfo, damage: Damage) -> None:
+    """Raises InputError for a rank, or a number of ranks, that no job has."""
+    rank, world = whole(who.rank), whole(who.world_size)
+    if who.world_size is not None and (world is None or world < 1):
+        message = f"world_size: found {printable(str(who.world_size), 40)}, expected a number of ranks"
+    elif who.rank is not None and (rank is None or not 0 <= rank < (world or LARGEST)):
+        of = "" if world is None else f" of a world of {world}"
+        message = f"rank: found {printable(str(who.rank), 40)}{of}, expected one of 0 to world_size - 1"
+    else:
+        return
+    position = damage.locate("distributedInfo")
+    raise InputError(Diagnostic("error", "bad-rank", f"distributedInfo: {message}", path, *position))
+
+
 class _Reader:
     def __init__(
         self,
@@ -208,6 +222,7 @@ class _Reader:
         if not abs(base) <= LARGEST // 3:
             message = f"baseTimeNanoseconds: found {base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
+        _check_rank(path, self.who, damage)
         self.base = int(base)
         self.pool = Pool()
         # The names of host operations, equal ones as one object; and those that may state the size of a

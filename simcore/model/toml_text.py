@@ -48,7 +48,9 @@ def read_text(path: str, what: str) -> str:
     """
     try:
         # FIFOs and devices are refused: opening or reading one of those may never end.
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        status = os.stat(path)
+        is_of_system = not status.st_size and os.path.realpath(path).startswith("/proc/")
+        if not stat.S_ISREG(status.st_mode) or is_of_system:
             raise TomlProblem(f"found no regular file, expected {what}")
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)

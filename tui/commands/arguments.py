@@ -12,7 +12,7 @@ from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, parse_va
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Collection
 
     from simcore.model.launch import Launch
     from simcore.ranks import RankSet
@@ -165,7 +165,7 @@ def states_parameters(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
-def parse_parameters(arguments: argparse.Namespace, free: Container[str] = ()) -> Parameters:
+def parse_parameters(arguments: argparse.Namespace, free: Collection[str] = ()) -> Parameters:
     """Returns the parameters that were given, over those of `--params`, over those of `--from-args`.
 
     free: parameters of `--from-args` that are not taken. Raises `UsageError` for an invalid value, InputError

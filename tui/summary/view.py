@@ -52,6 +52,9 @@ class SummaryView(PanelsView):
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Returns what keys do here and now."""
+        if self.model.hang_rows:
+            keys = ("jk", "row"), ("Enter", "its place"), ("Tab", "panel"), ("Space", "all sentences")
+            return *keys, ("3", "collectives"), ("2", "timeline")
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
         model, side_panel = self.model, self.model.side_panel

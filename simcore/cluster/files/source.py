@@ -28,12 +28,14 @@ class ClusterText:
 
     def _read(self) -> str:
         try:
-            mode = os.stat(self.path).st_mode
+            status = os.stat(self.path)
+            mode = status.st_mode
             if not stat.S_ISREG(mode):
                 kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
                 raise self.make_error("not-a-cluster-file", f"found {kind}, expected a file")
             with open(self.path, "rb") as file:
-                data = file.read(_MOST_BYTES + 1)
+                # A file of the system without a size may wait like a pipe.
+                data = file.read(_MOST_BYTES + 1) if status.st_size else b""
         except OSError as error:
             raise self.make_error("unreadable-file", f"the file cannot be read: {error.strerror}") from None
         except ValueError:  # a NUL character in the path

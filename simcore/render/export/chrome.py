@@ -23,6 +23,7 @@ from simcore.render.export.format import Export, Progress, Request
 from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
+    OPEN,
     ArrivedTransfer,
     Arrow,
     ExportedSpans,
@@ -243,7 +244,12 @@ def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
     if fact.bytes >= 0:
         args.append(f'"bytes":{fact.bytes}')
     args.append(f'"known":"{fact.time_source}"')
-    # A call without a duration is an instant, not a span of 0 ns.
+    # A call without a duration is an instant, not a span of 0 ns; what has not ended has a begin alone.
+    if fact.time_source == OPEN:
+        return '"ph":"B"', _recorded_fields(fact, args)
     shape = '"ph":"i","s":"t"' if fact.time_source in NO_END else f'"ph":"X","dur":{microseconds(ns)}'
-    fields = f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'
-    return shape, fields
+    return shape, _recorded_fields(fact, args)
+
+
+def _recorded_fields(fact: Fact, args: Sequence[str]) -> str:
+    return f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'

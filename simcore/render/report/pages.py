@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.render.report import layers, memory, nodes, what_if
+from simcore.render.report import hang, layers, memory, nodes, what_if
 from simcore.render.report.accounts import ACCOUNTS, ESTIMATE
 from simcore.render.report.critical_path import CRITICAL_PATH, WAITS
 from simcore.render.report.measured import BANDWIDTHS, MEASURED, OPERATIONS
@@ -39,7 +39,7 @@ def _head_lines(run: Run, options: PageOptions) -> list[str]:
     figures = run.figures
     insight_lines = (
         [line for sentence in figures.insights for line in wrap(sentence.text, "  ", "    ")]
-        if run.timed
+        if run.timed or figures.hang is not None
         else []
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
@@ -103,6 +103,7 @@ DIAGNOSTICS: Section[Run] = Section("diagnostics", _diagnostic_lines, _diagnosti
 SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     HEAD,
+    hang.SECTION,
     STEPS,
     memory.SECTION,
     IMBALANCE,

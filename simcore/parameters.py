@@ -1250,6 +1250,10 @@ class OpeningOptions(Struct, frozen=True):
     """A regular expression of further kernels that communicate."""
     step_names: str | None = None
     """A regular expression of annotations that are steps."""
+    trace_map: str | None = None
+    """The path of a file of rules for the spans of a Chrome trace."""
+    trace_rules: tuple[tuple[str, ...], ...] = ()
+    """Those rules, once the file is read."""
     cache: bool = True
     """Whether what was read may be stored for the next time."""
     host: bool = True
@@ -1259,5 +1263,5 @@ class OpeningOptions(Struct, frozen=True):
     def profiler_option(self) -> str:
         """The first explicit option that only profiler traces have; "" for none."""
         options = {"--step": self.step, "--ranks": self.ranks, "--comm-names": self.comm_names,
-                 "--step-names": self.step_names}  # fmt: skip
+                 "--step-names": self.step_names, "--trace-map": self.trace_map}  # fmt: skip
         return next((option for option, value in options.items() if value is not None), "")

@@ -196,6 +196,7 @@ class KinetoFile(msgspec.Struct):
     traceEvents: msgspec.Raw
     distributedInfo: DistributedInfo | None = None
     baseTimeNanoseconds: int | float | None = None
+    otherData: Any = None
 
 
 class _Correlated(msgspec.Struct, gc=False):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gc
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Raw
 
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.allocations import NAME as ALLOCATION
 from simcore.kineto.allocations import Allocations
 from simcore.kineto.ambiguous_kernels import AmbiguousKernels
+from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
     NO_LAUNCH,
@@ -117,18 +118,32 @@ def read_file_events(
     host: bool = True,
     on_progress: Callable[[float], None] | None = None,
     step_names: str | None = None,
+    rules: Sequence[Rule] = (),
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """Returns the recordings in a file's bytes, by device, and diagnostics.
 
     names: a regular expression of further kernels that communicate; step_names: one of annotations that are
-    steps. host: whether what the host of a device did is read. on_progress: gets the share of the events that
-    is read, now and then. Raises InputError for what is no trace, or has nothing to show.
+    steps; rules: of `--trace-map`, for a Chrome trace in general. host: whether what the host of a device did
+    is read. on_progress: gets the share of the events that is read, now and then. Raises InputError for what
+    is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
     # A million small objects live until the end: collecting garbage among them takes a third of the time.
     gc.disable()
     try:
         file, damage = decode_file(path, data)
+        if is_chrome_trace(data, file):
+            from simcore.kineto.chrome.tables import read_chrome
+            from simcore.kineto.other_tools import refuse_other
+
+            if names is not None or step_names is not None:
+                option = "--comm-names" if names is not None else "--step-names"
+                raise UsageError(f"{option}: found a Chrome trace; --trace-map FILE says what its spans are")
+            refuse_other(path, memoryview(file.traceEvents), has_host=False)
+            recordings, diagnostics = read_chrome(path, file, damage, rules, on_progress)
+            for recording in recordings:
+                recording.is_truncated = damage.is_cut
+            return recordings, [*damage.diagnostics(), *diagnostics]
         reader = _Reader(path, file, damage, names, host, on_progress, step_names)
         try:
             recordings = reader.recordings()
@@ -143,6 +158,20 @@ def read_file_events(
     finally:
         if enabled:
             gc.enable()
+
+
+def is_chrome_trace(data: bytes, file: KinetoFile) -> bool:
+    """Returns whether a file is a Chrome trace in general, and no profiler's."""
+    if file.distributedInfo is not None or file.baseTimeNanoseconds is not None:
+        return False
+    from simcore.kineto.other_tools import is_chrome
+    from simcore.workload.formats import format_of
+    from simcore.workload.source import HEAD_BYTES
+
+    file_format = format_of(data[:HEAD_BYTES])
+    return (file_format is not None and file_format.key == "chrome") or is_chrome(
+        memoryview(file.traceEvents)
+    )
 
 
 class _Call(NamedTuple):

@@ -42,6 +42,8 @@ class OpColumns(Struct):
     """The trace's group kind."""
     batch: array[int] = field(default_factory=lambda: array("q"))
     """The micro-batch from 0, -1 if not stated."""
+    chunk: array[int] = field(default_factory=lambda: array("q"))
+    """The chunk of the model on its rank from 0, -1 if not stated; empty where no file states one."""
     start: array[int] = field(default_factory=lambda: array("q"))
     """ns."""
     end: array[int] = field(default_factory=lambda: array("q"))
@@ -335,6 +337,10 @@ class RankTrace(Struct, frozen=True):
     """Of a profiler trace, whose operations may overlap."""
     window: tuple[int, int] | None = None
     """When its step starts and ends, where operations alone do not say it."""
+    position: tuple[int, int, int] | None = None
+    """(tp, dp, stage), where its file states it."""
+    step: array[int] | None = None
+    """By operation the number of its step; None where all are of one."""
     ahead_ns: int = 0
     """How long before the window its host began the step, while the device was busy with the step before."""
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.measured.columns import RankTrace
+    from simcore.replay.slowdown import Slowdown
+    from simcore.replay.step_times import StepTime
     from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
     from simcore.trace.lanes import Lanes
     from simcore.words.measured import MeasuredFigures
@@ -68,6 +70,31 @@ class RecordedRun(ReplayedRun):
     @property
     def recording(self) -> RecordedRun:
         return self
+
+    @cached_property
+    def steps(self) -> tuple[StepTime, ...]:
+        """The steps of a run of all that was recorded, as measured."""
+        # Only a run of several steps needs it.
+        if self.scales is not None or all(rank.step is None for rank in self.measured.ranks):
+            return ()
+        from simcore.replay.step_times import step_times
+
+        return step_times(self.measured)
+
+    @cached_property
+    def slowdown(self) -> Slowdown | None:
+        """What the parts of a run of several steps cost; None where that is not known."""
+        if not self.steps:
+            return None
+        from simcore.replay.slowdown import find_slowdown
+
+        return find_slowdown(self.measured)
+
+    def count_slow_steps(self, rank: int) -> int:
+        """Returns in how many of the steps a rank, its id, computes longer than its peers."""
+        from simcore.replay.step_times import count_slow_steps
+
+        return count_slow_steps(self.measured, self.steps, rank)
 
     @cached_property
     def lanes(self) -> Lanes:

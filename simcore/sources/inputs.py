@@ -34,7 +34,7 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
     a prefix of its files or one of them names, too. Raises InputError when it cannot be opened, UsageError
     when it does not have what the options choose.
     """
-    options = options or OpeningOptions()
+    options = _with_rules(options or OpeningOptions())
     if may_be_traces(path):
         from simcore.chakra import find_set, open_set
 
@@ -106,7 +106,7 @@ def read_input(
     stream: BinaryIO | None, options: OpeningOptions | None = None, name: str = "standard input"
 ) -> Workload | MeasuredRun | FlightRecord:
     """Returns the workload, measured run or flight recorder dump in a stream; `name` is for messages."""
-    options = options or OpeningOptions()
+    options = _with_rules(options or OpeningOptions())
     source = stream_source(stream, name)
     file_format = format_of(source.head)
     kind = "workload" if file_format is None else file_format.kind
@@ -211,6 +211,15 @@ def is_schedule_file(path: str) -> bool:
         return is_schedule(head_of(read_beginning(path)))
     except InputError:
         return False
+
+
+def _with_rules(options: OpeningOptions) -> OpeningOptions:
+    """Returns the options with the rules of their trace map."""
+    if options.trace_map is None:
+        return options
+    from simcore.sources.trace_maps import read_trace_map
+
+    return replace(options, trace_rules=read_trace_map(options.trace_map))
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -9,6 +9,7 @@ import msgspec
 
 from simcore.kineto.events import Event, MemoryArgs
 from simcore.kineto.host import Threads, ThreadTime, find_surroundings
+from simcore.kineto.values import MOST_US
 from simcore.measured.columns import MemoryColumns
 
 NAME = "[memory]"
@@ -32,7 +33,7 @@ class Allocations:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return
         figures = (args.bytes, args.address, args.allocated, args.reserved, args.device)
-        if args.device_type != _CUDA or event.ts is None:
+        if args.device_type != _CUDA or event.ts is None or not -MOST_US < event.ts < MOST_US:
             return
         if any(type(figure) is not int or not -_MOST <= figure <= _MOST for figure in figures):
             return

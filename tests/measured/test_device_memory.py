@@ -124,6 +124,12 @@ def test_events_of_the_host_and_odd_figures_are_left_out(tmp_path: Path, odd: di
     assert run.model.memory_peaks[0].allocated_bytes == 2600
 
 
+@pytest.mark.parametrize("time", [None, 1e300, -1e300])
+def test_an_event_without_a_time_is_left_out(tmp_path: Path, time: float | None) -> None:
+    odd = memory(45, 10**6, 9, 10**9) | {"ts": time}
+    assert run_of(trace_file(tmp_path, [*EVENTS, odd])).model.memory_peaks[0].allocated_bytes == 2600
+
+
 def test_a_recording_without_allocations_says_that_memory_is_not_known(tmp_path: Path) -> None:
     run = run_of(trace_file(tmp_path, [one for one in EVENTS if one["name"] != "[memory]"]))
     assert not run.model.memory_peaks

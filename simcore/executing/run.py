@@ -241,10 +241,14 @@ class _Pricing:
         """
         if self.setup.parameters.comm_groups:
             return False
-        kinds = self.traces.kinds
+        kinds, naming = self.traces.kinds, set(there)
         return all(
-            any(group_name(kinds.attributes(one)) not in ("", ZERO) for one in set(node.columns.attributes))
-            for node in (self.nodes[rank] for rank in range(self.world) if rank not in set(there))
+            any(
+                group_name(kinds.attributes(one)) not in ("", ZERO)
+                for one in set(self.nodes[rank].columns.attributes)
+            )
+            for rank in range(self.world)
+            if rank not in naming
         )
 
     def run(self, units: Units) -> ExecutionResult:

@@ -45,6 +45,8 @@ _SYSTEM = re.compile(
 )
 _MEMORY = re.compile(rb'"memory-type"\s*:\s*"([A-Z_]{1,60})"')
 _NO_MEMORY = b"NO_MEMORY_EXPANSION"
+# How the attribute with the group of a collective begins.
+_PG_NAME = b"\n\x07pg_name"
 _GROUPS = re.compile(rb'\s*\{\s*"[0-9]{1,9}"\s*:\s*\[\s*[0-9]')
 
 
@@ -152,8 +154,17 @@ def _keep_fitting(files: SiblingFiles, traces: ExecutionSet) -> SiblingFiles:
 
 def _group_names(traces: ExecutionSet) -> set[str]:
     """Returns the names of the groups of a set that are not all ranks."""
-    names = {group_name(traces.kinds.attributes(one)) for one in range(len(traces.table.attributes))}
-    return names - {"", ZERO}
+
+    def find_names() -> set[str]:
+        # Nodes have millions of attributes and few groups: one set of attributes of each is decoded.
+        set_ids: dict[bytes, int] = {}
+        for blobs, set_id in traces.table.attributes.items():
+            for blob in blobs:
+                if blob.startswith(_PG_NAME):
+                    set_ids.setdefault(blob, set_id)
+        return {group_name(traces.kinds.attributes(set_id)) for set_id in set_ids.values()} - {"", ZERO}
+
+    return cached_on(traces, "group names", find_names)
 
 
 def _has_groups_of_astra(traces: ExecutionSet, path: str | None) -> bool:

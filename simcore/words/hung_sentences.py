@@ -123,6 +123,16 @@ class Differs(Sentence, frozen=True, kw_only=True):
         return f"{text}{f'; {self.count} more like this' if self.count else ''}."
 
 
+class AllMatch(Sentence, frozen=True, kw_only=True):
+    """Members that came do the same."""
+
+    rule: ClassVar[str] = "hang-match"
+
+    @property
+    def text(self) -> str:
+        return "Kinds, sizes and types match wherever members came."
+
+
 class OpenAlone(Sentence, frozen=True, kw_only=True):
     """Something is open, and nobody is known to be missing."""
 
@@ -270,6 +280,12 @@ def find_held_up(run: HangAnalysis) -> Iterator[Sentence]:
         yield HeldUp(ranks=verdict.held_up)
 
 
+def find_match(run: HangAnalysis) -> Iterator[Sentence]:
+    """Yields that nothing differs where somebody waits."""
+    if run.verdict.waits and not run.verdict.mismatches:
+        yield AllMatch()
+
+
 def find_open(run: HangAnalysis) -> Iterator[Sentence]:
     """Yields that something is open without a cause, or that nothing is."""
     verdict = run.verdict
@@ -298,4 +314,13 @@ def find_foreign(run: HangAnalysis) -> Iterator[Sentence]:
         yield Foreign()
 
 
-RULES = (find_culprits, find_mismatches, find_stuck, find_held_up, find_open, find_unknown, find_foreign)
+RULES = (
+    find_culprits,
+    find_mismatches,
+    find_stuck,
+    find_held_up,
+    find_match,
+    find_open,
+    find_unknown,
+    find_foreign,
+)

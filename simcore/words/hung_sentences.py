@@ -226,7 +226,7 @@ def _group(run: HangAnalysis, index: int) -> str:
 def find_culprits(run: HangAnalysis) -> Iterator[Sentence]:
     """Yields who is waited for: a sentence for each culprit, or for those that the same ranks wait for."""
     verdict, record = run.verdict, run.record
-    alike: dict[tuple[int, int, tuple[int, ...], tuple[int, ...], frozenset[int]], list[int]] = {}
+    by_facts: dict[tuple[int, int, tuple[int, ...], tuple[int, ...], frozenset[int]], list[int]] = {}
     all_behind: dict[int, list[int]] = {}
     for other in sorted(verdict.culprits_ahead):
         for rank in verdict.culprits_ahead[other]:
@@ -237,8 +237,8 @@ def find_culprits(run: HangAnalysis) -> Iterator[Sentence]:
         direct = tuple(sorted(waiting))
         behind = tuple(other for other in all_behind[rank] if other not in waiting)
         groups = frozenset(wait.group for wait in waits)
-        alike.setdefault((waits[0].group, waits[0].sequence, direct, behind, groups), []).append(rank)
-    for (_, _, direct, behind, groups), culprits in [*alike.items()][:_MOST_CULPRITS]:
+        by_facts.setdefault((waits[0].group, waits[0].sequence, direct, behind, groups), []).append(rank)
+    for (_, _, direct, behind, groups), culprits in [*by_facts.items()][:_MOST_CULPRITS]:
         first = verdict.waits_for[culprits[0]][0]
         entries = record.by_rank[first.rank].entries
         operation = short_operation(record.names.operations[entries.operation[first.row]])

@@ -11,6 +11,7 @@ from typing import Literal
 from simcore.diagnostics import Diagnostic
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, field
+from simcore.units import is_whole
 
 # The states of an entry; UNKNOWN: the dump states none of them.
 SCHEDULED, STARTED, COMPLETED, UNKNOWN = range(4)
@@ -210,5 +211,5 @@ def frames_of(stack: str) -> Sequence[tuple[str, str, int]]:
     for line in stack.split("\n") if stack else ():
         name, _, rest = line.partition("\t")
         file, _, sequence = rest.rpartition("\t")
-        frames.append((name, file, int(sequence) if sequence.isdigit() else 0))
+        frames.append((name, file, int(sequence) if is_whole(sequence) else 0))
     return frames

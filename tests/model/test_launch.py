@@ -122,7 +122,7 @@ def test_torchtitan_and_deepspeed_are_written_back_alike(path: Path) -> None:
         ("llama3_8b_fp8", {"world": 8, "zero": 1, "precision": "fp8", "grad_bytes": 2}),
         ("mixtral_8x7b_interleaved", {"tp": 2, "pp": 4, "chunks": 8, "ep": 8, "etp": 1, "world": 64}),
         ("deepseek_v3_proxy", {"position_layers": (2, 2, 2, 2, 2, 2, 1, 1), "predictions": 1, "ep": 16}),
-        ("deepseek_v3_fsdp", {"zero": 3, "dp": 512, "recompute_rows": frozenset({"norm"})}),
+        ("deepseek_v3_fsdp", {"zero": 3, "dp": 512, "recompute_rows": frozenset({"mla_up_proj", "norm"})}),
         ("pai_qwen3_a22b", {"stage_layers": (10, 12, 12, 12, 12, 12, 12, 12), "etp": 1, "recompute": "full"}),
         ("pai_deepseek_v3", {"position_layers": (1, *(4,) * 15), "predictions": 1, "ep": 32}),
         ("sc21_145b", {"chunks": 2, "recompute": "full", "world": 1536, "microbatches": 48}),
@@ -439,6 +439,38 @@ def test_windows_sinks_and_shared_experts_of_their_own_size_are_read_and_written
     text, unstated = write_launch("megatron", model, LaunchParameters(**launch.under({})))
     assert unstated == []
     assert differences(training_of(launch), training_of(read_launch(text.replace("\\\n", " ")))) == []
+
+
+def test_inner_groups_padding_and_recomputed_projections_are_read_and_written() -> None:
+    """Planted: the outer size taken for the inner one."""
+    sizes = (
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 16 --seq-length 2048 --vocab-size 999 --bf16 "
+        "--multi-latent-attention --disable-bias-linear --swiglu --micro-batch-size 1 --global-batch-size 8 "
+        "--nproc-per-node 8"
+    )
+    groups = "--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4"
+    experts = (
+        "--num-experts 8 --expert-model-parallel-size 4 --moe-grouped-gemm "
+        "--moe-token-dispatcher-type alltoall --moe-expert-capacity-factor 1.5 "
+        "--moe-pad-expert-input-to-capacity"
+    )
+    again = "--recompute-granularity selective --recompute-modules core_attn mla_up_proj"
+    launch = read_launch(f"torchrun --nproc-per-node 8 pretrain_gpt.py {sizes} {groups} {experts} {again}")
+    training = training_of(launch)
+    assert (training.cp, training.cp_comm_type, training.cp_heads, training.capacity) == (
+        8,
+        "a2a+p2p",
+        2,
+        1.5,
+    )
+    assert "mla_up_proj" in training.recompute_rows
+    assert launch.model is not None
+    text, unstated = write_launch("megatron", launch.model, LaunchParameters(**launch.under({})))
+    assert unstated == []
+    assert "--hierarchical-context-parallel-sizes 2 4" in " ".join(text.split())
+    assert differences(training, training_of(read_launch(text.replace("\\\n", " ")))) == []
+    with pytest.raises(InputError, match="product"):
+        read_launch(f"torchrun --nproc-per-node 8 pretrain_gpt.py {sizes} {groups.replace('2 4', '2 2')}")
 
 
 def test_ranks_that_divide_experts_go_on_to_do_so() -> None:

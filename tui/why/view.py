@@ -20,7 +20,9 @@ _NO_PATH = "a hung job has no critical path"
 class WhyView(PanelsView):
     """The critical path and the what-if table."""
 
-    hints = (("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("i", "other sums"), ("2", "timeline"))
+    hints: tuple[tuple[str, str], ...] = (
+        ("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("i", "other sums"), ("2", "timeline"),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         *panel_bindings("why"),
         binding("j,down", "move(1)", "next row", "why.down"),

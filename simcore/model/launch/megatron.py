@@ -7,6 +7,7 @@ from typing import Any
 
 from simcore.diagnostics import InputError
 from simcore.model.launch.arguments import Argument, Arguments, Fields, Rule, Table
+from simcore.units import is_whole, plain_number
 
 _GPT2_VOCABULARY = 50257
 # A part of the names of a tokenizer -> its words; models that share a tokenizer have one entry.
@@ -20,7 +21,9 @@ _PATCHED_VOCABULARIES = {
     ("deepseekv2", "467"): 129280, ("deepseekv2", "2400"): 102400, ("qwen2", "293"): 151936,
 }  # fmt: skip
 # Module of --recompute-modules -> kind of rows here.
-_MODULES = {"core_attn": "attention", "moe_act": "moe_act", "layernorm": "norm"}
+_MODULES = {
+    "core_attn": "attention", "moe_act": "moe_act", "layernorm": "norm", "mla_up_proj": "mla_up_proj",
+}  # fmt: skip
 _STRATEGIES = {"no_shard": "0", "optim": "1", "optim_grads": "2", "optim_grads_params": "3"}
 _FSDP = ("use-megatron-fsdp", "use-custom-fsdp")
 
@@ -153,7 +156,8 @@ def _read_experts(arguments: Arguments, fields: Fields) -> None:
     frequency = arguments.text("moe-layer-freq")
     etp = arguments.count("expert-tensor-parallel-size")
     dispatcher = arguments.text("moe-token-dispatcher-type") or "allgather"
-    capacity = arguments.use("moe-expert-capacity-factor")
+    capacity = arguments.text("moe-expert-capacity-factor")
+    is_padded = arguments.has("moe-pad-expert-input-to-capacity")
     has_grouped_products = arguments.has("moe-grouped-gemm")
     if not experts:
         return
@@ -184,7 +188,10 @@ def _read_experts(arguments: Arguments, fields: Fields) -> None:
         arguments.warn(
             "num-experts", "without --moe-grouped-gemm experts run in turn; a grouped product is priced"
         )
-    if capacity is not None:
+    factor = None if capacity is None else plain_number(capacity)
+    if is_padded and factor is not None and factor >= 1:
+        fields |= {"expert_capacity": factor, "pad_to_capacity": True}
+    elif capacity is not None:
         arguments.warn(
             "moe-expert-capacity-factor",
             "loads are even here, so that nothing is dropped (--expert-imbalance)",
@@ -234,6 +241,11 @@ def _write_experts(fields: Fields) -> dict[str, Any]:
         output["moe-layer-freq"] = f"([0]*{dense}+[1]*{fields['model.layers'] - dense})"
     if fields["etp"] != fields["tp"]:
         output["expert-tensor-parallel-size"] = fields["etp"]
+    if fields["pad_to_capacity"]:
+        output |= {
+            "moe-expert-capacity-factor": fields["expert_capacity"],
+            "moe-pad-expert-input-to-capacity": True,
+        }
     return output | {"moe-grouped-gemm": True, "moe-token-dispatcher-type": "alltoall"}
 
 
@@ -271,7 +283,7 @@ def _read_window(arguments: Arguments, fields: Fields) -> None:
         arguments.warn("window-size", "attention is priced over the whole sequence in all layers")
         return
     left = re.split(r"[,\s]+", window.strip("() "))[0]
-    if not left.isdigit():
+    if not is_whole(left):
         raise arguments.refusal(
             "window-size", f"found {window[:40]}, expected tokens before and behind, like 127,0"
         )
@@ -624,6 +636,28 @@ def _write_launcher(fields: Fields) -> dict[str, Any]:
     return output
 
 
+def _read_inner_ranks(arguments: Arguments, fields: Fields) -> None:
+    text = arguments.text("hierarchical-context-parallel-sizes")
+    if text is None or fields.get("cp_comm_type") != "a2a+p2p":
+        return
+    inner, _, rest = text.replace(",", " ").partition(" ")
+    sizes = [int(word) for word in (inner, rest.strip()) if is_whole(word)]
+    if len(sizes) != 2 or sizes[0] * sizes[1] != fields.get("cp", 1):
+        raise arguments.refusal(
+            "hierarchical-context-parallel-sizes",
+            f"found {text}, expected two numbers whose product is --context-parallel-size "
+            f"{fields.get('cp', 1)}",
+        )
+    fields["cp_inner"] = sizes[0]
+
+
+def _write_inner_ranks(fields: Fields) -> dict[str, Any]:
+    inner, cp = fields["cp_inner"], fields["cp"]
+    if fields["cp_comm_type"] != "a2a+p2p":
+        return {}
+    return {"hierarchical-context-parallel-sizes": (str(inner), str(cp // inner))}
+
+
 _RANKS = ("nproc-per-node", "nnodes")
 # The launcher's arguments, which stand before the script.
 LAUNCHERS = (
@@ -648,9 +682,16 @@ TABLE: Table = (
     Argument(
         "cp-comm-type",
         "cp_comm_type",
-        words={"p2p": "p2p", "allgather": "all-gather", "all_gather": "all-gather", "a2a": "a2a"},
+        words={
+            "p2p": "p2p",
+            "allgather": "all-gather",
+            "all_gather": "all-gather",
+            "a2a": "a2a",
+            "a2a+p2p": "a2a+p2p",
+        },
         default="p2p",
     ),
+    Rule(("hierarchical-context-parallel-sizes",), ("cp_inner",), _read_inner_ranks, _write_inner_ranks),
     Argument("expert-model-parallel-size", "ep", default=1),
     Argument("sequence-parallel", "sequence_parallel", on="on"),
     Argument("use-tp-pp-dp-mapping", "rank_order", on="tp-pp-dp"),
@@ -696,7 +737,7 @@ TABLE: Table = (
         words={"learnable": True, "vanilla": False, "off-by-one": False},
         default=False,
     ),
-    Rule(("num-experts",), ("etp",), _read_experts, _write_experts),
+    Rule(("num-experts",), ("etp", "expert_capacity", "pad_to_capacity"), _read_experts, _write_experts),
     Argument(
         "attention-backend",
         "flash",
@@ -747,7 +788,6 @@ UNPRICED = {
     "num-distributed-optimizer-instances": "states are shared out over all replicas (--shard-size)",
     "moe-shared-expert-overlap": "shared experts run before the others here",
     "moe-layer-recompute": "experts are not computed again here (--recompute-rows moe_act)",
-    "moe-pad-expert-input-to-capacity": "loads are even here, without padding",
     "cpu-offloading": "nothing is offloaded here (--offload GBPS)",
     "fine-grained-activation-offloading": "nothing is offloaded here (--offload GBPS)",
     "optimizer-cpu-offload": "the optimizer runs on the GPU here",
@@ -756,7 +796,6 @@ UNPRICED = {
     "optimizer": "Adam is priced",
     "distribute-saved-activations": "each rank of tp keeps what is computed again here",
     "partition-activations": "each rank of tp keeps what is computed again here",
-    "hierarchical-context-parallel-sizes": "the ranks of a sequence are one group here",
     "ds-sequence-parallel-size": "sequences are whole; --cp N --cp-comm-type a2a would say it",
     "no-overlap-p2p-communication": "transfers between stages run beside compute here",
     "overlap-param-gather-with-optimizer-step": "weights are gathered behind the optimizer here",

@@ -84,11 +84,12 @@ class GroupProgress(NamedTuple):
 
 
 class CollectiveStates(NamedTuple):
-    """A collective of a group, and which ranks have it in which state."""
+    """A collective of a group, and which ranks have it in which state; or a send or receive of a rank."""
 
     group: GroupProgress
     sequence: int
-    """Its number in the group."""
+    """Its number in the group; of a message among those of its rank there."""
+    is_message: bool
     operation: str
     """Raw text of the file."""
     states: Mapping[str, str]
@@ -107,6 +108,16 @@ class CollectiveStates(NamedTuple):
     """When it ended there, ns from the begin of the axis; the end of the axis where it has not."""
     call_site: str
     """Where it was called in Python, raw text of the file; "" where that is not recorded."""
+
+    @property
+    def problem_text(self) -> str:
+        """What does not match, in words."""
+        return self.problem if self.is_message or not self.problem else f"{self.problem} differs"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a rank has it and has not ended it."""
+        return any(state in self.states for state in ("scheduled", "started", "state unknown"))
 
 
 class HangWait(NamedTuple):

@@ -184,6 +184,8 @@ class LaneFacts(NamedTuple):
     """How lanes are similar that may be merged, in words; "" where equal tracks share a lane anyway."""
     streams_wait: bool = False
     """Whether lanes of streams show how long their spans wait."""
+    layered: bool = False
+    """Whether many spans of a lane run at a time, of which it shows one: its streams have all."""
 
 
 class LaneInput(Protocol):

@@ -123,6 +123,16 @@ class Differs(Sentence, frozen=True, kw_only=True):
         return f"{text}{f'; {self.count} more like this' if self.count else ''}."
 
 
+class AllMatch(Sentence, frozen=True, kw_only=True):
+    """Members that came do the same."""
+
+    rule: ClassVar[str] = "hang-match"
+
+    @property
+    def text(self) -> str:
+        return "Kinds, sizes and types match wherever members came."
+
+
 class OpenAlone(Sentence, frozen=True, kw_only=True):
     """Something is open, and nobody is known to be missing."""
 
@@ -216,7 +226,7 @@ def _group(run: HangAnalysis, index: int) -> str:
 def find_culprits(run: HangAnalysis) -> Iterator[Sentence]:
     """Yields who is waited for: a sentence for each culprit, or for those that the same ranks wait for."""
     verdict, record = run.verdict, run.record
-    alike: dict[tuple[int, int, tuple[int, ...], tuple[int, ...], frozenset[int]], list[int]] = {}
+    by_facts: dict[tuple[int, int, tuple[int, ...], tuple[int, ...], frozenset[int]], list[int]] = {}
     all_behind: dict[int, list[int]] = {}
     for other in sorted(verdict.culprits_ahead):
         for rank in verdict.culprits_ahead[other]:
@@ -227,8 +237,8 @@ def find_culprits(run: HangAnalysis) -> Iterator[Sentence]:
         direct = tuple(sorted(waiting))
         behind = tuple(other for other in all_behind[rank] if other not in waiting)
         groups = frozenset(wait.group for wait in waits)
-        alike.setdefault((waits[0].group, waits[0].sequence, direct, behind, groups), []).append(rank)
-    for (_, _, direct, behind, groups), culprits in [*alike.items()][:_MOST_CULPRITS]:
+        by_facts.setdefault((waits[0].group, waits[0].sequence, direct, behind, groups), []).append(rank)
+    for (_, _, direct, behind, groups), culprits in [*by_facts.items()][:_MOST_CULPRITS]:
         first = verdict.waits_for[culprits[0]][0]
         entries = record.by_rank[first.rank].entries
         operation = short_operation(record.names.operations[entries.operation[first.row]])
@@ -270,6 +280,12 @@ def find_held_up(run: HangAnalysis) -> Iterator[Sentence]:
         yield HeldUp(ranks=verdict.held_up)
 
 
+def find_match(run: HangAnalysis) -> Iterator[Sentence]:
+    """Yields that nothing differs where somebody waits."""
+    if run.verdict.waits and not run.verdict.mismatches:
+        yield AllMatch()
+
+
 def find_open(run: HangAnalysis) -> Iterator[Sentence]:
     """Yields that something is open without a cause, or that nothing is."""
     verdict = run.verdict
@@ -298,4 +314,13 @@ def find_foreign(run: HangAnalysis) -> Iterator[Sentence]:
         yield Foreign()
 
 
-RULES = (find_culprits, find_mismatches, find_stuck, find_held_up, find_open, find_unknown, find_foreign)
+RULES = (
+    find_culprits,
+    find_mismatches,
+    find_stuck,
+    find_held_up,
+    find_match,
+    find_open,
+    find_unknown,
+    find_foreign,
+)

@@ -199,7 +199,7 @@ def test_gloo_states_stay_scheduled_and_retired_ones_have_ended() -> None:
     verdict = find_verdict(opened(FIXTURES / "gloo"))
     assert verdict.culprits == (1,)
     rules = [insight.rule for insight in open_run(RunInput(verdict.record, Parameters())).figures.insights]
-    assert rules == ["hang-culprits", "hang-gloo"]
+    assert rules == ["hang-culprits", "hang-match", "hang-gloo"]
 
 
 # -- who waits behind whom -------------------------------------------------------------------

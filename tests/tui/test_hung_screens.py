@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,12 @@ from tui.session import Session
 from tui.summary.model import HANG_GROUPS, SummaryModel
 from tui.summary.view import SummaryView
 from tui.timeline import jumps
-from tui.timeline.lanes import LaneKey
+from tui.timeline.filtering import Filter
+from tui.timeline.lanes import LaneKey, LaneSource
+from tui.timeline.match_cells import MatchLanes
 from tui.timeline.model import TimelineModel
+from tui.timeline.query import parse_query
+from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
 from tui.why.frame import WAITS, WhyModel, draw
 from tui.why.view import WhyView
@@ -164,3 +169,41 @@ async def test_keys_of_the_critical_path_say_that_a_hung_job_has_none(make_app: 
         assert (view.model.panel, view.model.row(WAITS)) == (WAITS, len(view.model.waits) - 1)
         await press(pilot, "enter")
         assert isinstance(app.current_view, TimelineView)
+
+
+# -- search and filter -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["TENSOR", "all_reduce", "open", "pp", "rank 4 TENSOR"])
+def test_search_counts_and_marks_all_entries_of_a_folded_lane(text: str) -> None:
+    source = LaneSource(incident("sleeps"))
+    query = parse_query(text)
+    counts = []
+    for unfolded in ([], [0, 4]):
+        search = Search(source, query, unfolded)
+        while not search.advance(1):
+            pass
+        counts.append(search.count)
+        assert not search.searches_folded
+    matches = MatchLanes(search)
+    filtering = Filter()
+    filtering.set(query)
+    total = 0
+    for track_id in source.track_ids:
+        lane = source.lane(track_id)
+        entries = sorted(
+            (part.spans.start[index], part.spans.end[index])
+            for part in source.streams(track_id)
+            for index, flag in enumerate(search.flags(part))
+            if flag
+        )
+        assert matches.count(lane) == len(entries)
+        columns = [*range(0, source.length + 1, source.length // 60)]
+        is_marked = [any(start < right and left < end for start, end in entries)
+                     for left, right in pairwise(columns)]  # fmt: skip
+        assert list(map(bool, matches.match_columns(lane, columns))) == is_marked
+        left = filtering.filter_lane(lane, source).spans
+        assert [*zip(left.start, left.end, strict=True)] == entries
+        total += len(entries)
+    assert counts == [total, total]
+    assert total > 0

@@ -134,10 +134,10 @@ def _mb(size: int) -> str:
 def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
     """Returns what the rows of a file tell: no limit, no memory of the loss and of single ops.
 
-    unknown: why they tell nothing.
+    unknown: why they tell nothing, "" of a run that has no rows.
     """
     if not memory:
-        return [f"Memory of a rank: not known, as {unknown}"]
+        return [f"Memory of a rank: not known, as {unknown}"] if unknown else []
     about = memory[0].activations is not None
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
     merged = _merge_equal_stages([_Line(file_memory, parts) for file_memory in memory])

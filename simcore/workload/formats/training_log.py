@@ -19,7 +19,7 @@ _LINES = (
     # ` iteration      10/     500 | consumed samples: 80 | elapsed time per iteration (ms): 1234.5 | ...`
     (
         "elapsed time per iteration",
-        rf"\biteration\s+([0-9]{{1,12}})/\s*[0-9]+ \|.{{0,400}}?elapsed time per iteration \(ms\): {_DECIMAL}",
+        r"\biteration\s+([0-9]{1,12})/\s*[0-9]+ \|.{0,400}?elapsed time per iteration \(ms\): " + _DECIMAL,
         10**6,
     ),
     # `Training epoch 0, iteration 5/99 | lr: 1e-05 | global_step: 5 | ... | train_step_timing in s: 1.234`

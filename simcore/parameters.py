@@ -21,6 +21,7 @@ from simcore.names import (
     PRESET_NAMES,
     RANK_ORDERS,
     STAGE_LAYOUTS,
+    TOPOLOGY_NAMES,
 )
 from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
@@ -88,9 +89,9 @@ class Parameters(Struct, frozen=True):
     dialect: str | None = None
     """Whose rules a file follows, one of `DIALECTS`."""
     cluster: str | None = None
-    """A preset or the path of a file."""
+    """A preset, a generated topology or the path of a file."""
     system: str | None = None
-    """The path of an ASTRA-sim system file."""
+    """The path of an ASTRA-sim system file or of SimAI's configuration."""
     dim: tuple[str, ...] = ()
     """Dimensions `KIND:SIZE:GBPS:NS`, inner first."""
     algorithm: tuple[str, ...] = ()
@@ -472,8 +473,9 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "PRESET|FILE",
-        f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), wltui's TOML, "
-        "or ASTRA-sim's network file (2.0 .yml, 1.0 .json)",
+        f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), a topology "
+        f"({', '.join(TOPOLOGY_NAMES)}), wltui's TOML, SimAI's topology file, or ASTRA-sim's network file "
+        "(2.0 .yml, 1.0 .json)",
         of=_WORKLOAD_OR_EXECUTION,
     ),
     Flag(
@@ -482,7 +484,7 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "FILE",
-        "an ASTRA-sim system file: algorithms, chunks, delays",
+        "an ASTRA-sim system file: algorithms, chunks, delays; or SimAI's .conf: packets, window",
         of=_WORKLOAD_OR_EXECUTION,
     ),
     Flag(

@@ -75,6 +75,8 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
         One stage under layer-loop has such a schedule where its rows are micro-batches that each run once; an
         op table and a policy have a loop of their own.
         """
+        if self.workload.header.inference:
+            return False
         if self.program.has_pipeline_schedule:
             return True
         once = self.layout.pp == 1 and self.setup.schedule.passes == 1 and self.program.microbatches > 0
@@ -368,6 +370,7 @@ def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
     sends = any(isinstance(cost, CollectiveCost | OverlapCost | TransferCost) for cost in program.costs)
     # One stage of a model runs its micro-batches in turn, whatever the schedule.
     requested_schedule = simulation.setup.schedule.schedule
+    is_loop = is_loop or workload.header.inference
     if requested_schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
         message = f"no --schedule given: assuming {program.schedule}"
         if layout.pp == 1:

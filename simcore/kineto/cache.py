@@ -31,6 +31,7 @@ from simcore.measured.columns import (
     DeviceColumns,
     GapColumns,
     HostColumns,
+    MemoryColumns,
     OpColumns,
 )
 from simcore.records import replace
@@ -103,6 +104,8 @@ class _CachedRecording(msgspec.Struct):
     line_noun: str
     position: tuple[int, int, int] | None
     host: _CachedHost | None = None
+    memory: dict[str, bytes] = {}
+    memory_operations: list[str | None] = []
 
 
 class _File(msgspec.Struct):
@@ -119,6 +122,7 @@ _HOST_INT_COLUMNS = {
     "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
     "launcher": "i",
 }  # fmt: skip
+_MEMORY_INT_COLUMNS = ("time", "bytes", "address", "allocated", "reserved")
 _GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
 _TEXT_COLUMNS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
@@ -324,6 +328,8 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         columns.line_noun,
         recording.position,
         None if columns.host is None else _encode_host(columns.host),
+        {name: getattr(columns.memory, name).tobytes() for name in _MEMORY_INT_COLUMNS},
+        [None if name is None else _utf8(name) for name in columns.memory.operation],
     )
 
 
@@ -378,6 +384,15 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _decode_memory(cached: _CachedRecording) -> MemoryColumns:
+    """Returns what the allocator did. Raises ValueError where columns do not fit together."""
+    columns = [array("q", cached.memory[name]) for name in _MEMORY_INT_COLUMNS]
+    if {len(column) for column in columns} != {len(cached.memory_operations)}:
+        raise ValueError("columns of different lengths")
+    time, size, address, allocated, reserved = columns
+    return MemoryColumns(time, size, address, allocated, reserved, cached.memory_operations)
+
+
 def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     """Returns a cached recording. Raises ValueError where columns do not fit together."""
     int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _INT_COLUMNS.items()}
@@ -415,6 +430,7 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         _decode_gaps(cached.gaps),
         cached.streams,
         cached.line_noun,
+        _decode_memory(cached),
     )
     steps = tuple(ProfilerStep(*step) for step in cached.steps)
     return Recording(

@@ -11,6 +11,8 @@ from typing import Any
 from msgspec import Raw
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.kineto.allocations import NAME as ALLOCATION
+from simcore.kineto.allocations import Allocations
 from simcore.kineto.ambiguous_kernels import AmbiguousKernels
 from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.damage import Damage
@@ -237,6 +239,7 @@ class _Reader:
         # Calls of the host that may explain gaps of a device, besides operations and annotations.
         self.host_calls = HostCalls(self.launches.threads)
         self.flows = Flows()
+        self.allocations = Allocations()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
         # The approximate length of each operation, us.
@@ -308,7 +311,7 @@ class _Reader:
         """
         first = 0
         threads, launches, ignored = self.threads, self.launches, self.ignored
-        taker_of, name_of = self.takers.get, self.plain_names.get
+        taker_of, name_of, allocation = self.takers.get, self.plain_names.get, ALLOCATION
         pool, host_calls = self.pool, self.host_calls
         made_start, made_length, made_kind = (
             host_calls.start.append,
@@ -332,6 +335,8 @@ class _Reader:
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
                         self._take_flow(event)
+                    elif event.name == allocation:
+                        self.allocations.take(event)
                     continue
                 take = taker_of(event.cat)
                 if take is None:
@@ -638,6 +643,7 @@ class _Reader:
             bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
             block=[rows.block[row] for row in order],
             occupancy=array("h", [rows.occupancy[row] for row in order]),
+            memory=self.allocations.columns_of(device, self.threads, self._all_ns),
         )  # fmt: skip
         if host is not None:
             launches = [started.get(launch) for launch in correlation]

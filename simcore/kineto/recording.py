@@ -191,7 +191,7 @@ def _select_columns(
         array("h", _select_items(columns.occupancy, rows)),
         {new: calls[op] for new, op in enumerate(rows) if op in calls} if calls else {}, columns.on_device,
         None if host is None else host.part(rows, window), columns.gaps.part(window),
-        columns.streams, columns.line_noun,
+        columns.streams, columns.line_noun, columns.memory,
     )  # fmt: skip
 
 

@@ -235,6 +235,30 @@ class GapColumns(Struct):
                        over=_shift_column(self.over, by_ns))  # fmt: skip
 
 
+class MemoryColumns(Struct):
+    """What the allocator of a device did over all of the recording, by time, as columns of equal length."""
+
+    time: array[int] = field(default_factory=lambda: array("q"))
+    """When it allocated or released, ns."""
+    bytes: array[int] = field(default_factory=lambda: array("q"))
+    """How many bytes; of a release below 0."""
+    address: array[int] = field(default_factory=lambda: array("q"))
+    """Where."""
+    allocated: array[int] = field(default_factory=lambda: array("q"))
+    """The bytes that are allocated in all from then on."""
+    reserved: array[int] = field(default_factory=lambda: array("q"))
+    """The bytes that the allocator holds of the device from then on."""
+    operation: list[str | None] = field(default_factory=list)
+    """The annotation or host operation that ran then; None where none did."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def shift(self, by_ns: int) -> MemoryColumns:
+        """Returns the columns with every time `by_ns` later."""
+        return replace(self, time=_shift_column(self.time, by_ns))
+
+
 class DeviceColumns(Struct):
     """What a profiler states of operations of a device besides `OpColumns`, as columns of that length."""
 
@@ -268,6 +292,8 @@ class DeviceColumns(Struct):
     """The names of the streams that have one."""
     line_noun: str = "event"
     """What `OpColumns.line` counts."""
+    memory: MemoryColumns = field(default_factory=MemoryColumns)
+    """What its allocator did, where that was recorded."""
 
 
 class SubColumns(Struct):
@@ -347,7 +373,9 @@ class RankTrace(Struct, frozen=True):
         device = self.device
         if device is not None:
             host = None if device.host is None else device.host.shift(by_ns)
-            device = replace(device, host=host, gaps=device.gaps.shift(by_ns))
+            device = replace(
+                device, host=host, gaps=device.gaps.shift(by_ns), memory=device.memory.shift(by_ns)
+            )
         return replace(self, ops=ops, subs=subs, window=window, device=device)
 
 

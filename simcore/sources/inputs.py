@@ -56,6 +56,12 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
                 from simcore.kineto import open_profile
 
                 return open_profile(path, options)
+            from simcore.chakra import find_set, open_set
+
+            set_files = find_set(path, with_json=True)
+            if set_files is not None:
+                _refuse_choice(options, "execution traces")
+                return open_set(set_files)
             record = _open_dumps(path, options)
             if record is not None:
                 return record
@@ -64,7 +70,15 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
         _refuse_choice(options, "a model")
         return model
-    file_format = format_of(read_beginning(path))
+    beginning = read_beginning(path)
+    file_format = format_of(beginning)
+    if (file_format is None or file_format.read is None) and beginning.lstrip().startswith(b"{"):
+        from simcore.chakra import find_set, is_trace_json, open_set
+
+        set_files = find_set(path, with_json=True) if is_trace_json(beginning) else None
+        if set_files is not None:
+            _refuse_choice(options, "execution traces")
+            return open_set(set_files)
     kind = "workload" if file_format is None else file_format.kind
     if kind == "profile":
         from simcore.kineto import open_profile

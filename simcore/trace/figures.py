@@ -103,8 +103,32 @@ class CollectiveStates(NamedTuple):
     """What does not match, "" where nothing is known."""
     track_id: int
     """The track of its first member."""
+    end_ns: int
+    """When it ended there, ns from the begin of the axis; the end of the axis where it has not."""
     call_site: str
     """Where it was called in Python, raw text of the file; "" where that is not recorded."""
+
+
+class HangWait(NamedTuple):
+    """A rank that waits for another one."""
+
+    rank: int
+    for_rank: int
+    behind: str
+    """The culprits that the other one waits for itself, in words; "" where it is one."""
+    group: GroupProgress
+    sequence: int
+    """The number of the collective, or of the message."""
+    operation: str
+    """Raw text of the file."""
+    since: str
+    """When the rank that waits came, a time of the day."""
+    track_id: int
+    """The track of the rank that waits."""
+    start_ns: int
+    """When it came, ns from the begin of the axis."""
+    end_ns: int
+    """The end of its entry, ns from the begin of the axis."""
 
 
 class HangTables(NamedTuple):
@@ -116,6 +140,8 @@ class HangTables(NamedTuple):
     """Those with something open first, the one that the culprits are missing in before all."""
     find_collectives: Callable[[bool], Sequence[CollectiveStates]]
     """Returns the collectives that have not ended or do not match; with True all of the rings."""
+    find_waits: Callable[[], Sequence[HangWait]]
+    """Returns who waits for whom: those that wait for a culprit first, then the oldest."""
     values: Mapping[str, Any]
     """The verdict as JSON."""
 

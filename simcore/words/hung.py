@@ -18,6 +18,7 @@ from simcore.trace.figures import (
     CollectiveStates,
     GroupProgress,
     HangTables,
+    HangWait,
     Insight,
     MemberProgress,
     Origin,
@@ -113,7 +114,9 @@ class HangFigures(Figures[HangAnalysis]):
 
     @cached_property
     def hang(self) -> HangTables:
-        return HangTables(self._headline(), self._groups, self._find_collectives, self._values)
+        return HangTables(
+            self._headline(), self._groups, self._find_collectives, self._find_waits, self._values
+        )
 
     def _headline(self) -> str:
         verdict = self.run.verdict
@@ -219,11 +222,31 @@ class HangFigures(Figures[HangAnalysis]):
                 {state: RankSet.of(ranks).text() for state, ranks in states.items()},
                 f"{' -> '.join(sizes)} {names.dtypes[entries.input_dtype[row]]}".strip(),
                 clock_of_day(self.run.timeline.begin_ns + begin, 6), begin, problem, self._index_of[rank],
-                frame_of(record, rank, row),
+                self.run.timeline.times(self._index_of[rank]).end[row], frame_of(record, rank, row),
             ))  # fmt: skip
         results.sort(
             key=lambda one: (not one.problem, "not come" not in one.states, one.since_ns, one.sequence)
         )
+        return results
+
+    def _find_waits(self) -> list[HangWait]:
+        verdict, record, timeline = self.run.verdict, self.run.record, self.run.timeline
+        culprits, tables = {*verdict.culprits}, {int(table.stream): table for table in self._groups}
+        ahead: dict[tuple[int, ...], str] = {}
+        results = []
+        waits = (*verdict.waits, *verdict.messages)
+        for wait in sorted(waits, key=lambda wait: (wait.for_rank not in culprits, wait.since_ns)):
+            ranks = () if wait.for_rank in culprits else verdict.culprits_ahead.get(wait.for_rank, ())
+            if ranks not in ahead:
+                ahead[ranks] = RankSet.of(ranks).text() if ranks else ""
+            track_id = self._index_of[wait.rank]
+            times, entries = timeline.times(track_id), record.by_rank[wait.rank].entries
+            start = times.start[wait.row]
+            results.append(HangWait(
+                wait.rank, wait.for_rank, ahead[ranks], tables[wait.group], wait.sequence,
+                short_operation(record.names.operations[entries.operation[wait.row]]),
+                clock_of_day(timeline.begin_ns + start, 6), track_id, start, times.end[wait.row],
+            ))  # fmt: skip
         return results
 
     # -- as JSON -------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class CollectiveTable(Table):
 
     def find_selection(self, line: int) -> TableSelection | None:
         one = self.of_line(line)
-        return TableSelection(one.track_id, one.since_ns, one.since_ns + 1, one.group.stream)
+        return TableSelection(one.track_id, one.since_ns, one.end_ns, one.group.stream)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.of_line(line)

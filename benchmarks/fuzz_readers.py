@@ -76,6 +76,8 @@ LOG = b"""> setting up
  iteration       10/     500 | consumed samples: 80 | elapsed time per iteration (ms): 99.5 |
  iteration       20/     500 | elapsed time per iteration (ms): 1e2 | lm loss: 1.0E+01 |
 Training epoch 0, iteration 5/99 | lr: 1e-05 | global_step: 5 | loss: 2.1 | train_step_timing in s: 1.234
+[titan] 2025-06-04 14:02:03,456 - root - INFO - step: 10  loss: 8.1 tps: 1,234
+[titan] 2025-06-04 14:02:05,456 - root - INFO - step: 20  loss: 8.0 tps: 1,234
 """
 TRACE_MAP = b"""# ours
 [[rule]]

@@ -40,6 +40,20 @@ def test_the_time_of_a_step_is_in_the_unit_of_its_trainer(tmp_path: Path, line: 
     assert (run.recorded.step, run.step_time_ns, run.recorded.format) == (7, 1_250_000_000, "training-log")
 
 
+def test_steps_of_a_log_with_stamps_last_from_line_to_line(tmp_path: Path) -> None:
+    """The first has no line before it; ten steps between two lines share their time."""
+    lines = [
+        f"[rank0]:[titan] 2025-06-04 23:59:{second},{ms:03d} - root - INFO - \x1b[31mstep: {step:2d}  "
+        "\x1b[32mloss:  8.1309  tps: 1,234"
+        for step, second, ms in ((1, 10, 0), (2, 11, 500), (12, 31, 500))
+    ]
+    values = run_json(results(written(tmp_path, "\n".join(lines)), step="all"))
+    assert [(step["step"], step["ns"]) for step in values["steps"]] == [
+        (2, 1_500_000_000),
+        (12, 2_000_000_000),
+    ]
+
+
 def test_the_step_of_median_length_opens(tmp_path: Path) -> None:
     run = opened(log(tmp_path, 40, 10, 20, 90, 30))
     assert run.recorded is not None

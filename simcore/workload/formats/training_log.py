@@ -1,4 +1,5 @@
-"""What trainers print of their steps: logs of Megatron-LM, Megatron-Bridge and NeMo state how long each is.
+"""What trainers print of their steps: logs of Megatron-LM, Megatron-Bridge and NeMo state how long each is,
+torchtitan's when it was over.
 
 A log is a table of spans of one rank, a span a step, each behind the one before.
 """
@@ -6,6 +7,7 @@ A log is a table of spans of one rank, a span a step, each behind the one before
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.workload.formats.cell import Findings, TextCell
@@ -29,6 +31,12 @@ _LINES = (
         10**9,
     ),
 )
+# `[rank0]:[titan] 2025-06-04 14:02:03,456 - root - INFO - step: 10  loss: 8.1 ...`, perhaps with colours.
+_STAMPED = (
+    r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}),([0-9]{3}) .{0,200}?"
+    r"(?:\b|\x1b\[[0-9;]{0,9}m)step:\s{0,20}([0-9]{1,12})\s{1,20}(?:\x1b\[[0-9;]{0,9}m)?loss:"
+)
+_STAMPED_WORDS = "loss:"
 # Three years.
 _MOST_NS = 10**17
 _LONGEST_LINE = 1 << 16
@@ -36,42 +44,73 @@ _COMPUTE = KINDS.index("compute")
 
 
 def _sniff(head: FileHead) -> bool:
+    patterns = [(words, pattern) for words, pattern, _ in _LINES] + [(_STAMPED_WORDS, _STAMPED)]
     # Only a file with the words is decoded.
     return (
-        any(words.encode() in head.raw for words, _, _ in _LINES)
+        any(words.encode() in head.raw for words, _ in patterns)
         and is_text(head.raw)
-        and any(re.search(pattern, head.raw.decode("utf-8", "replace")) for _, pattern, _ in _LINES)
+        and any(re.search(pattern, head.raw.decode("utf-8", "replace")) for _, pattern in patterns)
     )
+
+
+class _Clock:
+    """The time of steps of which a log states when they were over: evenly that between two lines."""
+
+    def __init__(self) -> None:
+        self.before: tuple[int, int] | None = None
+
+    def find_step(self, line: str) -> tuple[int, int] | None:
+        """Returns (the step of a line, its ns); None for another line, and the first one."""
+        match = re.search(_STAMPED, line)
+        if match is None:
+            return None
+        *date, milliseconds, step = map(int, match.groups())
+        try:
+            seconds = (datetime(*date) - datetime(1970, 1, 1)).total_seconds()  # type: ignore[arg-type]
+        except ValueError:
+            return None
+        now, before = (step, round(seconds) * 10**9 + milliseconds * 10**6), self.before
+        self.before = now
+        if before is None or before[0] >= step:
+            return None
+        return step, (now[1] - before[1]) // (step - before[0])
+
+
+def _find_step(line: str, clock: _Clock) -> tuple[int, int] | None:
+    """Returns (the step that a line states, its ns); None where it states none."""
+    for words, pattern, unit_ns in _LINES:
+        match = re.search(pattern, line) if words in line else None
+        if match is not None:
+            return int(match[1]), round(float(match[2]) * unit_ns)
+    return clock.find_step(line) if _STAMPED_WORDS in line else None
 
 
 def read(path: str, data: bytes) -> tuple[SpanTable, tuple[Diagnostic, ...]]:
     """Returns the steps of a log, a span each, and what was found. Raises InputError where there is none."""
-    findings = Findings(path)
+    findings, clock = Findings(path), _Clock()
     table = SpanTable(streams=["steps"], has_steps=True)
     line_of: dict[int, int] = {}
     at = 0
     for line_number, line in enumerate(without_bom(data).decode("utf-8", "replace").splitlines(), 1):
-        for words, pattern, unit_ns in _LINES:
-            match = re.search(pattern, line) if words in line and len(line) < _LONGEST_LINE else None
-            if match is None:
-                continue
-            step, ns = int(match[1]), round(float(match[2]) * unit_ns)
-            if step in line_of:
-                message = f"found step {step} again, first on line {line_of[step]}; the first counts"
-                findings.add("note", "repeated-step", message, TextCell(line, line_number, 1))
-                break
-            if not 0 < ns < _MOST_NS - at:
-                break
-            line_of[step] = line_number
-            for column, value in (
-                (table.rank, 0), (table.start, at), (table.end, at + ns), (table.step, step),
-                (table.line, line_number), (table.stream, 0), (table.group, -1), (table.microbatch, -1),
-            ):  # fmt: skip
-                column.append(value)
-            table.name.append("iteration")
-            table.kind.append(_COMPUTE)
-            at += ns
-            break
+        timed_step = _find_step(line, clock) if len(line) < _LONGEST_LINE else None
+        if timed_step is None:
+            continue
+        step, ns = timed_step
+        if step in line_of:
+            message = f"found step {step} again, first on line {line_of[step]}; the first counts"
+            findings.add("note", "repeated-step", message, TextCell(line, line_number, 1))
+            continue
+        if not 0 < ns < _MOST_NS - at:
+            continue
+        line_of[step] = line_number
+        for column, value in (
+            (table.rank, 0), (table.start, at), (table.end, at + ns), (table.step, step),
+            (table.line, line_number), (table.stream, 0), (table.group, -1), (table.microbatch, -1),
+        ):  # fmt: skip
+            column.append(value)
+        table.name.append("iteration")
+        table.kind.append(_COMPUTE)
+        at += ns
     if not len(table):
         raise InputError(Diagnostic("error", "no-events", "found no step with a time, expected some", path))
     return table, findings.diagnostics()

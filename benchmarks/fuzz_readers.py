@@ -72,6 +72,13 @@ CHROME = b"""[{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "DP
 {"ph": "X", "cat": "waiting", "name": "wait", "pid": 0, "tid": 2, "ts": 12, "dur": 1,
  "args": {"for": "dp_allreduce"}}, {"ph": "C", "name": "memory", "pid": 0, "ts": 2, "args": {"bytes": 3}}]
 """
+LOG = b"""> setting up
+ iteration       10/     500 | consumed samples: 80 | elapsed time per iteration (ms): 99.5 |
+ iteration       20/     500 | elapsed time per iteration (ms): 1e2 | lm loss: 1.0E+01 |
+Training epoch 0, iteration 5/99 | lr: 1e-05 | global_step: 5 | loss: 2.1 | train_step_timing in s: 1.234
+[titan] 2025-06-04 14:02:03,456 - root - INFO - step: 10  loss: 8.1 tps: 1,234
+[titan] 2025-06-04 14:02:05,456 - root - INFO - step: 20  loss: 8.0 tps: 1,234
+"""
 TRACE_MAP = b"""# ours
 [[rule]]
 name = 'block@(?P<microbatch>\\d+)'
@@ -655,6 +662,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
     "chrome": (profile, lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}"]),
+    "training-log": (profile, lambda: [LOG]),
     "trace-map": (trace_map, lambda: [TRACE_MAP]),
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),

@@ -53,6 +53,12 @@ def _named_spans(*some: str | dict[str, Any]) -> str:
     )
 
 
+def _log(folder: Path) -> list[Diagnostic]:
+    line = " iteration        7/     500 | elapsed time per iteration (ms): 3.5 | lm loss: 1.09E+01 |\n"
+    (folder / "train.log").write_text(line * 2)
+    return relative(open_input(str(folder / "train.log")).diagnostics, folder)
+
+
 def _bad_map(folder: Path) -> list[Diagnostic]:
     (folder / "t.json").write_text(_named_spans("forward"))
     (folder / "map.toml").write_text('[[rule]]\nname = "zap"\nkind = "fwd"\n')
@@ -169,6 +175,7 @@ EXAMPLES: dict[str, Example] = {
     "several-devices": _files(
         rank0=_trace(_event(), _event(20, _NCCL), _event(args={"stream": 7, "device": 1})), rank1=_WHOLE
     ),
+    "repeated-step": _log,
     "unknown-span": _files(a=_named_spans("forward", "zap")),
     "spans-not-shown": _files(a=_named_spans("forward", {"ph": "C", "name": "memory", "ts": 1})),
     "bad-trace-map": _bad_map,

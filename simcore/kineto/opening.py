@@ -40,6 +40,8 @@ from simcore.workload.source import HEAD_BYTES
 
 ALL_STEPS = "all"
 _LISTED = 8
+# The key of the format of logs.
+_LOG = "training-log"
 # A host that ran further ahead than this share of a step is worth a sentence.
 _WORTH_SAYING = 0.01
 
@@ -357,6 +359,7 @@ def _choose_step(
                 lengths.setdefault(step.step_number, {})[rank] = step.end - step.start
     steps = tuple(RecordedStep(step_number, lengths[step_number]) for step_number in sorted(lengths))
     requested = _requested_step(options)
+    is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
     if requested is None:
         launched = {
             step.step_number
@@ -370,6 +373,10 @@ def _choose_step(
             for recorded_step in steps
             if len(recorded_step.ns) == len(job.ranks) and recorded_step.step_number in launched
         ]
+        if with_ops and is_log:
+            # A log has nothing of a step but its time, and the last one may be any.
+            by_length = sorted(with_ops, key=lambda step: (lengths[step][min(lengths[step])], step))
+            return by_length[len(by_length) // 2], steps
         if with_ops:
             return with_ops[-1], steps
         why = "no step is whole on every rank" if steps else _no_steps(options.step_names)

@@ -19,7 +19,11 @@ from simcore.topology import PacketRules, Topology
 # What a rank does before each flow, ns, beside the send latency.
 START_NS = 10
 SEND_LATENCY_NS = 3000
-_START, _END, _ARRIVE = range(3)
+_START, _END, _ARRIVE, _SETTLE = range(4)
+# From so many bundles on, ends within this part of the time since flows began are taken together: 4,032 flows
+# of 64 GPUs end at 4,000 times, and all rates take 10 ms each time.
+_MANY_BUNDLES = 512
+_GRAIN = 0.01
 _FIRST_PORT = 1e-6
 
 
@@ -193,6 +197,12 @@ class FlowTraffic:
         self._paths: dict[Route, _Path] = {}
         self._events: list[tuple[int, int, int, Any]] = []
         self._sequence = 0
+        # Bundles that move, since when any does, when rates were found last, and when they will be.
+        self._moving = 0
+        self._busy_since = 0
+        self._settled_ns = 0
+        self._due_ns = -1
+        self._has_start = False
         # Link -> bundles on it.
         self._bundles_on: dict[int, dict[_Bundle, None]] = {}
         self._touched: dict[int, None] = {}
@@ -250,6 +260,8 @@ class FlowTraffic:
             _, _, kind, item = heappop(events)
             if kind == _START:
                 self._begin(item)
+            elif kind == _SETTLE:
+                pass
             elif kind == _END:
                 bundle, version = item
                 if bundle.version == version:
@@ -260,13 +272,27 @@ class FlowTraffic:
         self.now = max(self.now, last)
 
     def settle(self) -> None:
-        """Finds the rates of the flows that what began and ended now can affect."""
+        """Finds the rates of the flows that what began and ended now can affect.
+
+        Of many bundles ends are taken together: what a flow leaves free may lie idle for a short while.
+        """
+        if not self._touched:
+            return
+        if not self._has_start and self._moving >= _MANY_BUNDLES:
+            due = self._settled_ns + int((self.now - self._busy_since) * _GRAIN)
+            if self.now < due:
+                if self._due_ns != due:
+                    self._due_ns = due
+                    self._push(due, _SETTLE, None)
+                return
+        is_start, self._has_start = self._has_start, False
+        self._settled_ns = self.now
         while self._touched:
             bundles, links = self._connected(next(iter(self._touched)))
             for link in links:
                 self._touched.pop(link, None)
             if bundles:
-                self._share(bundles, links)
+                self._share(bundles, links, is_start)
 
     def report(self) -> FlowReport:
         """Returns what the links carried."""
@@ -309,8 +335,12 @@ class FlowTraffic:
         bundle = path.bundle
         if bundle is None:
             bundle = path.bundle = _Bundle(path, self.now)
+            if not self._moving:
+                self._busy_since = self.now
+            self._moving += 1
             for link, _ in path.uses:
                 self._bundles_on.setdefault(link, {})[bundle] = None
+        self._has_start = True
         self._serve(bundle)
         bundle.count += 1
         self._sequence += 1
@@ -346,6 +376,7 @@ class FlowTraffic:
         bundle.version += 1
         if not ends:
             path.bundle = None
+            self._moving -= 1
             for link, _ in path.uses:
                 self._bundles_on[link].pop(bundle, None)
                 self._full(link, False)
@@ -379,14 +410,16 @@ class FlowTraffic:
                             waiting.append(other)
         return list(bundles), list(links)
 
-    def _share(self, bundles: list[_Bundle], links: list[int]) -> None:
+    def _share(self, bundles: list[_Bundle], links: list[int], is_start: bool) -> None:
         uses = [bundle.path.uses for bundle in bundles]
         counts = [bundle.count for bundle in bundles]
         for bundle in bundles:
             self._serve(bundle)
         waits = [self._ack_wait(bundle.path) for bundle in bundles]
         rates, bottlenecks = fair_rates(uses, counts, self._caps(bundles, waits))
-        if not self._plain and self._queue(bundles, rates, bottlenecks, waits, links):
+        has_queue = not self._plain and self._queue(bundles, rates, bottlenecks, waits, links)
+        # Of many bundles the queues are those of the rates before: little has changed since.
+        if has_queue and (is_start or len(bundles) < _MANY_BUNDLES):
             waits = [self._ack_wait(bundle.path) for bundle in bundles]
             rates, bottlenecks = fair_rates(uses, counts, self._caps(bundles, waits))
             self._queue(bundles, rates, bottlenecks, waits, links)

@@ -31,6 +31,7 @@ PROGRAMS = (
     "reading",
     "execution_traces",
     "profiles",
+    "dumps",
     "shared_network",
     "accuracy",
 )

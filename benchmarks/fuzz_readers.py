@@ -5,14 +5,16 @@ memory than MOST_SECONDS and MOST_MB, or the end of the process. One is kept of 
 --folder beside the corpus, which the next run begins with. Half of the mutations are libFuzzer's, half are
 those of tests/fuzz, which know lines, columns and numbers.
 
-Usage: python benchmarks/fuzz_readers.py [TARGET]... [--minutes N] [--seed N] [--folder FOLDER]
-Needs atheris (pip install atheris). The minutes are those of all targets together. Exit status 1 when
-something was found.
+Usage: python benchmarks/fuzz_readers.py [TARGET]... [--minutes N | --mutants N] [--seed N] [--folder FOLDER]
+Needs atheris (pip install atheris), but for --mutants, which reads so many changed seeds of each target, the
+same ones with the same --seed. The minutes are those of all targets together. Exit status 1 when something
+was found.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -54,6 +56,119 @@ KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank":
  "grid": [8, 1, 1], "block": [544, 1, 1], "est. achieved occupancy %": 3}},
 {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 8, "ts": 120, "dur": 9,
  "args": {"device": 0, "stream": 8, "bytes": 832}}]}
+"""
+CHROME = b"""[{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "DP rank [0]"}},
+{"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "PP rank 0, TP rank 0, compute"}},
+{"ph": "M", "name": "thread_name", "pid": 0, "tid": 2, "args": {"name": "PP rank 1, TP rank 0, pp-comm"}},
+{"ph": "i", "name": "iteration begin", "pid": 0, "tid": 1, "ts": 0, "args": {"iteration": 3}},
+{"ph": "X", "cat": "forward-compute", "name": "forward-compute", "pid": 0, "tid": 1, "ts": 1, "dur": 5.5,
+ "args": {"step": 3, "mb_id": 0, "model_chunk": 0}},
+{"ph": "B", "name": "backward", "pid": 0, "tid": 1, "ts": 8}, {"ph": "E", "pid": 0, "tid": 1, "ts": 12,
+ "args": {"step": 3, "microbatch": 0}},
+{"ph": "b", "cat": "x", "id": "0x7", "name": "forward-recv", "pid": 0, "tid": 2, "ts": 3,
+ "args": {"step": 3}},
+{"ph": "e", "cat": "x", "id": "0x7", "name": "forward-recv", "pid": 0, "tid": 2, "ts": 7},
+{"ph": "X", "name": "dp_allreduce", "pid": 0, "tid": 2, "ts": 13, "dur": 2, "args": {"ranks": "0-1,4"}},
+{"ph": "X", "cat": "waiting", "name": "wait", "pid": 0, "tid": 2, "ts": 12, "dur": 1,
+ "args": {"for": "dp_allreduce"}}, {"ph": "C", "name": "memory", "pid": 0, "ts": 2, "args": {"bytes": 3}}]
+"""
+TRACE_MAP = b"""# ours
+[[rule]]
+name = 'block@(?P<microbatch>\\d+)'
+kind = "forward"
+[[rule]]
+cat = "sync.*"
+kind = "all-reduce"
+group = "dp"
+"""
+GPU = b"""[gpu]
+base = "h100"
+memory = 96
+sustained = 0.8
+source = "ours"
+"""
+MODEL = b"""[model]
+layers = 4
+hidden = 64
+heads = 4
+kv_heads = 2
+ffn = 96
+vocab = 100
+gated = true
+[model.moe]
+experts = 4
+experts_per_token = 2
+ffn = 32
+dense_layers = 1
+"""
+CONFIG = b"""{"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "hidden_size": 64,
+"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96,
+"vocab_size": 100, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+"shared_expert_intermediate_size": 32, "mlp_only_layers": [], "tie_word_embeddings": false}
+"""
+CONFIG_2 = b"""{"model_type": "deepseek_v3", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
+"num_attention_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_nope_head_dim": 8, "n_shared_experts": 1,
+"qk_rope_head_dim": 4, "v_head_dim": 8, "intermediate_size": 96, "moe_intermediate_size": 16,
+"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_nextn_predict_layers": 1}
+"""
+ORDER = b"""0F0,0F1,,0B0,0B1\n,1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1\n"""
+ORDER_SENT = b"""0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"""
+ORDER_2 = b"""# ours
+0: F0 F1 . B0 B1
+1: . F0 B0 F1+B1
+"""
+SIZES = b"""m,n,k,gemm_dtype\n4096,4096,4096,bf16\n128,256,512,fp8\n"""
+JSON_TRACE = b"""{"schema": "1.0.2-chakra.0.0.4"}
+{"id": "1", "name": "a", "type": "COMP_NODE", "durationMicros": "7",
+ "attr": [{"name": "num_ops", "int64Val": "9"}]}
+{"id": 2, "name": "sum", "type": "COMM_COLL_NODE", "dataDeps": ["1"],
+ "attr": [{"name": "is_cpu_op", "boolVal": false}, {"name": "comm_type", "int64Val": "0"},
+ {"name": "comm_size", "uint64Val": "64"}, {"name": "pg_name", "stringVal": "1"}]}
+"""
+NODES = b"""{"workload_graph": [
+ {"id": 1, "name": "a", "node_type": 4, "runtime": 5, "ctrl_deps": [], "data_deps": []},
+ {"id": 2, "node_type": 7, "comm_type": 0, "comm_size": 64, "data_deps": [1],
+ "involved_dim": {"values": [true]}}]}
+"""
+GROUPS = b"""{"1": [0, 1], "2": [2, 3], "17": [3, 0, 1, 2]}"""
+MEMORY = b"""{"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50,
+"num-npus-per-node": 4}
+"""
+AICB = (
+    b"--frame Megatron --world_size 8 --tensor_model_parallel_size 2 --pipeline_model_parallel 2 "
+    b"--num_layers 4 --global_batch 16"
+)
+SCRIPT = b"""#!/bin/bash
+GPUS=8
+torchrun --nproc_per_node $GPUS pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 \\
+  --seq-length 128 --micro-batch-size 1 --global-batch-size 16 --tensor-model-parallel-size ${TP:-2}
+"""
+TITAN = b"""[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 1
+seq_len = 2048
+[parallelism]
+tensor_parallel_degree = 2
+"""
+DEEPSPEED = (
+    b"""{"train_batch_size": 16, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 3}}"""
+)
+MAP = b"""family = "llama"
+[fields]
+hidden_size = "hidden"
+layers = "depth"
+heads = "deep.heads"
+vocab = 1000
+"""
+SLURM = b"""account = "ours"
+queue = "gpu"
+walltime = "01:00:00"
+cores = 8
+memory = "16GB"
+jobs = 2
+prologue = ["module load cuda"]
 """
 POLICIES = b"""HYBRID_DLRM 1
 3
@@ -98,16 +213,16 @@ all-to-all-implementation: direct_direct3
 collective-optimization: baseline
 """
 PARAMETERS = b"""compute_scale = 0.9
-slow_rank = ["37=1.3", "0-7=2"]
+slow_rank = ["37=1.3", "7=2"]
 overlap_grad_reduce = true
 cluster = "h200-8"
 schedule = "interleaved"
 microbatches = 4
 """
 KEYMAP = b"""[timeline]
-zoom_in = "i"
-pan_left = ["Left", "Ctrl+b"]
-[general]
+zoom-in = "i"
+pan-left = ["Ctrl+b", "Ctrl+g"]
+[app]
 help = "F1"
 """
 
@@ -132,6 +247,12 @@ def profile(path: str, data: bytes) -> Any:
     if isinstance(found, MeasuredRun):
         run_page(run_recording(found, Parameters()))
     return found
+
+
+def trace_map(path: str, data: bytes) -> Any:
+    from simcore.sources.trace_maps import read_trace_map
+
+    return read_trace_map(path)
 
 
 def traces(path: str, data: bytes) -> Any:
@@ -212,6 +333,40 @@ def _traces() -> list[bytes]:
     return [et_bytes(nodes), et_bytes(_pair()[0]), bare, *OLD.values()]
 
 
+def dumps(path: str, data: bytes) -> Any:
+    """A flight recorder dump, alone and beside that of a second rank, with all that a page makes of it. JSON
+    is also read in this process, where its reader is instrumented; a pickle never is.
+    """
+    from simcore.flight import worker
+    from simcore.flight.findings import find_hang
+    from simcore.flight.opening import open_dumps
+    from simcore.parameters import Parameters, RunInput
+    from simcore.render.report.pages import run_page
+    from simcore.runs.hung import run_dumps
+    from simcore.workload.ignored_files import IgnoredFiles
+
+    if data[:1] != b"\x80":
+        worker.reply_to(data)
+    folder = Path(f"{path}-ranks")
+    folder.mkdir(exist_ok=True)
+    (folder / "rank_0").write_bytes(data)
+    (folder / "rank_1").write_bytes(_dumps()[1])
+    record = open_dumps(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
+    find_hang(record)
+    run_page(run_dumps(RunInput(record, Parameters())))
+    return record
+
+
+def _dumps() -> list[bytes]:
+    """Small dumps of two ranks as pickles of both protocols, and as JSON."""
+    import pickle
+
+    from tests.hangs.incidents import Fault, dumps_of
+
+    made = dumps_of(Fault(stops={1: 4}), ring=4)
+    return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
+
+
 def cluster(path: str, data: bytes) -> Any:
     from simcore.cluster.files import read_cluster_file
 
@@ -255,6 +410,192 @@ def session(path: str, data: bytes) -> Any:
         return parse_session(read_text(path) or "")
     except InvalidSession as error:
         raise InputError(Diagnostic("error", "session", str(error), path)) from None
+
+
+def results(path: str, data: bytes) -> Any:
+    """The lines of a sweep, and their page."""
+    from simcore.sweeping.outcome import Outcome
+    from simcore.sweeping.pages import json_values, text_page
+    from simcore.sweeping.pareto_front import Rule, rule_of
+    from simcore.sweeping.results_file import ResultsReader
+
+    points = ResultsReader(path).read_new()
+    outcome = Outcome(rule_of(points[0].rule) if points and points[0].rule else Rule(), points)
+    json.dumps(json_values(outcome))
+    return Words(text_page(outcome, "r").split("\n"))
+
+
+class Words:
+    """Lines of a page, as what a reader says."""
+
+    def __init__(self, lines: list[str]) -> None:
+        from simcore.diagnostics import Diagnostic
+
+        self.diagnostics = [Diagnostic("note", "page", line) for line in lines]
+
+
+def _results() -> list[bytes]:
+    from simcore.records import replace
+    from simcore.sweeping.point import encode_point
+    from tests.sweep.made import made_point
+
+    points = [made_point(0, 10), made_point(1, None), made_point(2, 30, tp=2, schedule="1f1b")]
+    parameters = {"tp": 2, "slow_rank": ["3=1.5"], "compute_scale": 0.5}
+    command = "wltui report x --tp 2 --compute-scale 0.5 --slow-rank 3=1.5"
+    points.append(replace(made_point(3, 40), parameters=parameters, command=command, rule="time+memory;10;"))
+    return [b"".join(map(encode_point, points)), encode_point(points[3])]
+
+
+def gpu(path: str, data: bytes) -> Any:
+    from simcore.model.gpu import find_gpu
+
+    return find_gpu(path)
+
+
+def model(path: str, data: bytes) -> Any:
+    """A model, and a step of it."""
+    from simcore.diagnostics import UsageError
+    from simcore.model.opening import read_model
+    from simcore.model.training import resolve_training
+    from simcore.parameters import Parameters
+    from simcore.workload.model import ModelParameters
+
+    found, diagnostics = read_model(path, data)
+    with contextlib.suppress(UsageError):
+        resolve_training(found, Parameters(world=8, tp=2).part(ModelParameters))
+    return Words([one.text() for one in diagnostics])
+
+
+def launch(path: str, data: bytes) -> Any:
+    """Launch arguments: a script, TOML or JSON."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.model.launch import read_launch_file
+
+    try:
+        return read_launch_file(path)
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "launch", str(error))) from None
+
+
+def model_map(path: str, data: bytes) -> Any:
+    """The fields of a model under other names."""
+    from simcore.model.model_map import map_fields
+
+    return map_fields("config.json", {"hidden": 64, "depth": 4, "deep": {"heads": 4}}, path)
+
+
+def lengths(path: str, data: bytes) -> Any:
+    """Lengths of documents."""
+    from simcore.model.packing import _read_lengths
+
+    return _read_lengths(path, 2, 2, 4096)
+
+
+def prices(path: str, data: bytes) -> Any:
+    """Prices of GPUs."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.sweeping.prices import read_prices
+
+    try:
+        return read_prices(path, ("h100",))
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "prices", str(error))) from None
+
+
+def slurm(path: str, data: bytes) -> Any:
+    """Jobs to request of Slurm."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.sweeping.clusters import slurm_arguments
+
+    try:
+        return slurm_arguments(path)
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "slurm", str(error))) from None
+
+
+def order(path: str, data: bytes) -> Any:
+    from simcore.diagnostics import InputError
+    from simcore.program.order_files import check_order
+
+    _, diagnostics = check_order(path)
+    if diagnostics:
+        raise InputError(*diagnostics)
+
+
+def sizes(path: str, data: bytes) -> Any:
+    from simcore.model.gpu import find_gpu
+    from simcore.model.operations.alone import price_file
+
+    return price_file(find_gpu("h100"), "product", path)
+
+
+def loads(path: str, data: bytes) -> Any:
+    """Tokens of experts."""
+    from simcore.model.imbalance import _read_weights
+
+    return _read_weights(path, 4, 2)
+
+
+def arguments(path: str, data: bytes) -> Any:
+    """Arguments of AICB, as a text."""
+    from simcore.diagnostics import Diagnostic, InputError, UsageError
+    from simcore.model.aicb_arguments import AicbArguments
+
+    try:
+        return AicbArguments(data.decode("utf-8", "surrogateescape"))
+    except UsageError as error:
+        raise InputError(Diagnostic("error", "aicb", str(error))) from None
+
+
+def groups(path: str, data: bytes) -> Any:
+    from simcore.compat.astra2_system import read_groups
+
+    return read_groups(path, 4)
+
+
+def memory(path: str, data: bytes) -> Any:
+    from simcore.compat.astra2_system import read_memory
+
+    return read_memory(path)
+
+
+def json_trace(path: str, data: bytes) -> Any:
+    """The JSON form of an execution trace, run."""
+    from simcore.chakra import find_set, open_set
+    from simcore.executing.execution_result import Execution
+    from simcore.parameters import Parameters
+    from simcore.render.report.pages import run_page
+    from simcore.runs.executed import run_execution
+
+    Path(f"{path}-set.0.json").write_bytes(data)
+    files = find_set(f"{path}-set")
+    assert files is not None
+    found = open_set(files)
+    run_page(run_execution(Execution(found, Parameters())))
+    return found
+
+
+def cached(path: str, data: bytes) -> Any:
+    """Cached columns whose checksum is right: nothing, or what was kept."""
+    import zlib
+
+    from simcore.kineto.cache import _MAGIC, load
+
+    entry = Path(f"{path}-traces") / "a.columns"
+    entry.parent.mkdir(mode=0o700, exist_ok=True)
+    entry.touch(0o600)
+    entry.write_bytes(_MAGIC + zlib.crc32(data).to_bytes(4, "big") + data)
+    return load(str(entry), "trace.json")
+
+
+def _cached() -> list[bytes]:
+    from simcore.kineto.cache import _CHECKSUM_BYTES, _MAGIC, keep
+    from simcore.kineto.reading import read_file_events
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "traces", "a.columns")
+        keep(path, read_file_events("trace.json", KINETO))
+        return [Path(path).read_bytes()[len(_MAGIC) + _CHECKSUM_BYTES :]]
 
 
 def _session() -> list[bytes]:
@@ -313,8 +654,11 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "op-table-json": (workload, lambda: [SMALL["op_table.json"]]),
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
+    "chrome": (profile, lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}"]),
+    "trace-map": (trace_map, lambda: [TRACE_MAP]),
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
+    "flight-recorder": (dumps, _dumps),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),
@@ -322,6 +666,88 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "parameters": (parameters, lambda: [PARAMETERS]),
     "keymap": (keymap, lambda: [KEYMAP]),
     "session": (session, _session),
+    "sweep-results": (results, _results),
+    "gpu": (gpu, lambda: [GPU]),
+    "model": (model, lambda: [MODEL]),
+    "config": (model, lambda: [CONFIG, CONFIG_2]),
+    "launch": (launch, lambda: [SCRIPT, TITAN, DEEPSPEED]),
+    "model-map": (model_map, lambda: [MAP]),
+    "sequence-lengths": (lengths, lambda: [b"0 0 4096\n0 1 2048 2048\n1 0 4096\n1 1 1000 3096\n"]),
+    "prices": (prices, lambda: [b"h100 = 2.5\nh200 = 3\n"]),
+    "slurm": (slurm, lambda: [SLURM]),
+    "order": (order, lambda: [ORDER, ORDER_2, ORDER_SENT]),
+    "operation-sizes": (sizes, lambda: [SIZES]),
+    "expert-loads": (loads, lambda: [b"10 20 30 40.5\n", b"# of ranks\n10, 20\n"]),
+    "aicb-arguments": (arguments, lambda: [AICB]),
+    "comm-groups": (groups, lambda: [GROUPS]),
+    "remote-memory": (memory, lambda: [MEMORY]),
+    "json-trace": (json_trace, lambda: [JSON_TRACE, NODES]),
+    "span-csv": (profile, lambda: [SMALL["spans.csv"]]),
+    "cache": (cached, _cached),
+}
+# The modules that read what a user names, and by which targets they are reached. Whatever else opens or
+# parses something is in `OWN`, with what that is: a test fails for a module that is in neither.
+READERS = {
+    "simcore/chakra/json_form.py": "json-trace",
+    "simcore/chakra/opening.py": "execution-trace",
+    "simcore/cluster/files/cluster_toml.py": "cluster-toml",
+    "simcore/cluster/files/source.py": "cluster-toml",
+    "simcore/compat/astra2_rules.py": "execution-trace",
+    "simcore/compat/astra2_system.py": "comm-groups",
+    "simcore/flight/opening.py": "flight-recorder",
+    "simcore/flight/process.py": "flight-recorder",
+    "simcore/flight/worker.py": "flight-recorder",
+    "simcore/kineto/cache.py": "cache",
+    "simcore/kineto/events.py": "kineto",
+    "simcore/kineto/loading.py": "kineto",
+    "simcore/kineto/nsys.py": "nsys",
+    "simcore/kineto/opening.py": "kineto",
+    "simcore/kineto/values.py": "kineto",
+    "simcore/measured/opening.py": "rank-trace",
+    "simcore/model/gpu.py": "gpu",
+    "simcore/model/huggingface.py": "config",
+    "simcore/model/imbalance.py": "expert-loads",
+    "simcore/model/launch/__init__.py": "launch",
+    "simcore/model/maker.py": "model",
+    "simcore/model/model_map.py": "model-map",
+    "simcore/model/opening.py": "model",
+    "simcore/model/operations/alone.py": "operation-sizes",
+    "simcore/model/packing.py": "sequence-lengths",
+    "simcore/model/toml_file.py": "model",
+    "simcore/model/toml_text.py": "model",
+    "simcore/parameter_values/parameters_file.py": "parameters",
+    "simcore/program/order_files.py": "order",
+    "simcore/sources/inputs.py": "simai",
+    "simcore/sweeping/clusters.py": "slurm",
+    "simcore/sweeping/point_lines.py": "sweep-results",
+    "simcore/sweeping/prices.py": "prices",
+    "simcore/sweeping/results_file.py": "sweep-results",
+    "simcore/workload/formats/op_table_json.py": "op-table-json",
+    "simcore/workload/formats/span_csv.py": "span-csv",
+    "simcore/workload/opening.py": "simai",
+    "tui/commands/opened.py": "sweep-results",
+    "tui/keys/keymap.py": "keymap",
+    "tui/state/checking.py": "session",
+    "tui/state/files.py": "session",
+    "tui/state/keeper.py": "session",
+}
+_SAME, _OURS, _SYSTEM, _OUTPUT = "by another reader", "a file of the program", "of the system", "only written"
+OWN = {
+    "simcore/compat/simai_auto.py": _OURS,
+    "simcore/executing/sibling_files.py": _SAME,
+    "simcore/kineto/repairing.py": _SAME,
+    "simcore/model/operations/experts.py": _OURS,
+    "simcore/model/operations/timing.py": _OURS,
+    "simcore/model/trust.py": _OURS,
+    "simcore/render/export/saving.py": _OUTPUT,
+    "simcore/render/page/document.py": _OURS,
+    "simcore/sweeping/evaluating.py": "hashed alone",
+    "simcore/workload/memory.py": _SYSTEM,
+    "tui/cli.py": _OUTPUT,
+    "tui/commands/models.py": _SAME,
+    "tui/commands/on_screen.py": _SYSTEM,
+    "tui/notes/listing.py": _SAME,
+    "tui/terminal/driver.py": _SYSTEM,
 }
 
 
@@ -329,7 +755,7 @@ class Judge:
     """Reads inputs, and keeps the first one of each finding."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        self._read = TARGETS[name][0]
+        self.read = TARGETS[name][0]
         self._folder = folder
         self._path = str(folder / "input")
         self._known: set[tuple[str, str]] = set()
@@ -338,10 +764,10 @@ class Judge:
         """What is said of an input."""
         from simcore.diagnostics import InputError
 
-        if self._read is not workload:
+        if self.read is not workload:
             Path(self._path).write_bytes(data)
         try:
-            found = self._read(self._path, data)
+            found = self.read(self._path, data)
         except InputError as error:
             return str(error).split("\n")
         return [one.text() for one in getattr(found, "diagnostics", ())]
@@ -409,6 +835,26 @@ def inside(name: str, folder: Path, seconds: int, seed: int) -> None:
     atheris.Fuzz()
 
 
+def read_mutants(name: str, folder: Path, count: int, seed: int) -> Iterator[str]:
+    """So many changed seeds of a target, in this process; its line, and what was found."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "findings.json").write_text("", encoding="utf-8")
+    judge, seeds = Judge(name, folder), TARGETS[name][1]()
+    for data in seeds:
+        judge.opened(data)
+    begin = time.process_time()
+    for number in range(count):
+        choose = Chooser(seed * 1_000_003 + number)
+        data = choose.one_of(seeds)
+        for _ in range(choose.one_of((1, 1, 1, 2, 2, 3, 5))):
+            data = choose.one_of(CHANGES)(data, choose)
+        judge.one(data)
+    yield f"{name:<16} {count:>8} {time.process_time() - begin:8.1f} s"
+    for line in (folder / "findings.json").read_text(encoding="utf-8").splitlines():
+        kind, place, path = json.loads(line)
+        yield f"found: {name}: {kind} {place}, {path}"
+
+
 def fuzz(name: str, folder: Path, seconds: int, seed: int) -> Iterator[str]:
     """One target in a process of its own; its line, and what was found."""
     corpus = folder / "corpus"
@@ -437,6 +883,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], default=[])
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--mutants", type=int)
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
@@ -447,6 +894,15 @@ def main() -> int:
         return 0
     folder = given.folder or Path(tempfile.mkdtemp(prefix="fuzz-"))
     targets = given.targets or list(TARGETS)
+    if given.mutants:
+        print(f"python {sys.version.split()[0]}, seed {given.seed}, in {folder}")
+        print("reader            mutants")
+        found = False
+        for name in targets:
+            for line in read_mutants(name, folder / name, given.mutants, given.seed):
+                found |= line.startswith("found")
+                print(line, flush=True)
+        return int(found)
     seconds = max(round(given.minutes * 60 / len(targets)), 1)
     print(f"python {sys.version.split()[0]}, seed {given.seed}, in {folder}")
     print("reader             time executions    edges       at   features   corpus")

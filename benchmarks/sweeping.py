@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -21,9 +22,11 @@ from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
+from simcore.sweeping import step_time
 from simcore.sweeping.step_time import StepTimes
 
-# 45 points a second where a whole run made 13 of them, and the yardstick took 12 ms: a point in 1.8 of it.
+# 45 points a second where a whole run made 13 of them, and the yardstick took 12 ms: a point in 1.8 of it; as
+# many with overlaps.
 MOST_YARDSTICKS = 1.8
 # s for 3,000 points on two cores, and MB of the largest process.
 MOST_SECONDS, MOST_MB = 60.0, 300.0
@@ -65,33 +68,42 @@ def gpt_points(count: int) -> list[Parameters]:
     return found
 
 
+def overlap_points() -> list[Parameters]:
+    """Layouts of Llama-3 70B on 64 H100 with all overlaps that go with each, in turn."""
+    found = []
+    degrees = itertools.product((8, 4, 2), (4, 8, 2), (1, 2), ("0", "1"), (None, 2, 5))
+    for tp, pp, cp, zero, chunks in degrees:
+        if tp * pp * cp > 64:
+            continue
+        found.append(
+            Parameters(
+                gpu="h100",
+                world=64,
+                global_batch=128,
+                tp=tp,
+                pp=pp,
+                cp=cp,
+                zero=zero,
+                schedule="interleaved" if chunks else None,
+                virtual_stages=chunks,
+                sequence_parallel="on",
+                overlap_tp=True,
+                overlap_grad_reduce=True,
+                overlap_param_gather=zero == "1",
+            )
+        )
+    return found
+
+
 def main(words: list[str]) -> int:
     """Measures, prints the table and writes it if asked to."""
     count = int(number_of(words, 72))
     table = Table(f"{count} points of GPT-3 175B")
     heap = min(bare_heap_seconds(100_000, 10) for _ in range(5))
-    workload, points = open_model("gpt-3-175b"), gpt_points(count)
-    whole = []
-    for parameters in points[:6]:
-        begin = time.perf_counter()
-        simulate(workload, parameters)
-        whole.append(time.perf_counter() - begin)
-    times = StepTimes()
-    each = []
-    for parameters in points:
-        begin = time.perf_counter()
-        times.find_step_time(Setup(workload, parameters))
-        each.append(time.perf_counter() - begin)
-    mean, run = sum(each) / len(each), min(whole)
-    heap = min(heap, *(bare_heap_seconds(100_000, 10) for _ in range(5)))
-    table.add("GPT-3 175B, 1,024 GPUs, pp 8, 96 micro-batches")
-    table.add(f"  yardstick                {1e3 * heap:8.2f} ms")
-    table.add(f"  a whole run              {1e3 * run:8.2f} ms, {run / heap:.2f} yardsticks")
-    table.add(
-        f"  a point, mean            {1e3 * mean:8.2f} ms, {mean / heap:.2f} yardsticks, {1 / mean:.0f} a "
-        f"second; the first of an order {1e3 * max(each):.1f} ms, the others {1e3 * min(each):.1f} and more"
-    )
-    table.judge("a point, yardsticks", mean / heap, MOST_YARDSTICKS)
+    table.add(f"yardstick                  {1e3 * heap:8.2f} ms")
+    _points(table, "GPT-3 175B, 1,024 GPUs, pp 8, 96 micro-batches", "gpt-3-175b", gpt_points(count), heap)
+    title = "Llama-3 70B, 64 H100, overlaps of tp, gradients and parameters"
+    _points(table, title, "llama-3-70b", overlap_points(), heap)
     with tempfile.TemporaryDirectory() as folder:
         done = process([*WLTUI, "sweep", *_SWEEP, "-o", str(Path(folder) / "r.jsonl"), "--json"])
         lines = (Path(folder) / "r.jsonl").read_bytes().splitlines()
@@ -108,22 +120,58 @@ def main(words: list[str]) -> int:
     return finished(__file__, table, words)
 
 
+def _points(table: Table, title: str, model: str, points: list[Parameters], heap: float) -> None:
+    """Points one after another, as a sweep runs them, against whole runs. heap: the yardstick, s."""
+    workload = open_model(model)
+    whole = []
+    for parameters in points[:6]:
+        begin = time.process_time()
+        simulate(workload, parameters)
+        whole.append(time.process_time() - begin)
+    times = StepTimes()
+    whole_runs: list[Setup] = []
+    simulated = step_time._simulated
+
+    def count_simulated(setup: Setup) -> step_time.StepTime:
+        whole_runs.append(setup)
+        return simulated(setup)
+
+    each = []
+    with mock.patch.object(step_time, "_simulated", count_simulated):
+        for parameters in points:
+            begin = time.process_time()
+            times.find_step_time(Setup(workload, parameters))
+            each.append(time.process_time() - begin)
+    mean, run = sum(each) / len(each), sum(whole) / len(whole)
+    table.add(title)
+    table.add(f"  a whole run, mean        {1e3 * run:8.2f} ms, {run / heap:.2f} yardsticks")
+    table.add(
+        f"  a point, mean            {1e3 * mean:8.2f} ms, {mean / heap:.2f} yardsticks, {1 / mean:.0f} a "
+        f"second; the first of an order {1e3 * max(each):.1f} ms, the others {1e3 * min(each):.1f} and more"
+    )
+    table.add(f"  {len(points)} points, {len(whole_runs)} by whole runs")
+    table.judge(f"a point of {model}, yardsticks", mean / heap, MOST_YARDSTICKS)
+
+
 def _layouts(table: Table, model: str) -> None:
     """All layouts of 256 H100 with 80 GB each."""
     with tempfile.TemporaryDirectory() as folder:
         done = process([*WLTUI, "sweep", "--model", model, *_LAYOUTS, "-o", str(Path(folder) / "r.jsonl")])
-        counts = {b"null": 0, b'"memory': 0, b'"bound': 0}
+        counts = {b"null": 0, b'"memory': 0, b'"bound': 0, b'"cannot be': 0}
         with (Path(folder) / "r.jsonl").open("rb") as file:
             for line in file:
                 why = line.rpartition(b'"skipped":')[2].partition(b":")[0].strip(b"}\n")
                 counts[why] += 1
-    ran, too_large, left_out = counts.values()
+    ran, too_large, left_out, impossible = counts.values()
     table.add(f"{model}, 256 H100 with 80 GB, --layouts --jobs 2")
     table.add(
         f"  {sum(counts.values())} layouts  {done.seconds:8.1f} s, {done.own_seconds:.1f} s of processor "
         f"time; {done.peak_mb:.0f} MB the largest process"
     )
-    table.add(f"  {ran} simulated, {too_large} do not fit, {left_out} left out by what they take at least")
+    table.add(
+        f"  {ran} simulated, {too_large} do not fit, {left_out} left out by what they take at least, "
+        f"{impossible} cannot be"
+    )
     table.judge(f"{model}, s of processor time", done.own_seconds, MOST_LAYOUTS_SECONDS)
     table.judge(f"{model}, the largest process, MB", done.peak_mb, MOST_MB)
 

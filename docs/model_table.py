@@ -6,12 +6,16 @@ Each line is the configuration in tests/model/published_models.py as `wltui mode
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
+from simcore.model.families import FAMILIES, NESTED
 from simcore.model.huggingface import read_config
 from tests.model.published_models import MODELS, Published
 
 PAGE = Path(__file__).resolve().parent / "models.md"
+# Rows of the table of families for files that have none.
+_NO_MODEL_TYPE = ("meta", "simai", "simumax", "megatron")
 BEGIN, END = "<!-- made by python -m docs.model_table -->\n", "<!-- end -->"
 
 
@@ -40,7 +44,11 @@ def table() -> str:
         f"| model | family | {columns} |",
         "|---|---|---|---|---|---|---|---|---|---|",
     )
-    return "\n".join([*head, *map(line, MODELS)]) + "\n"
+    words = ", ".join(f"`{name}`" for name in (*FAMILIES, *NESTED) if name not in _NO_MODEL_TYPE)
+    families = textwrap.fill(
+        f"Every `model_type` that opens: {words}, and any with one of them as its text model.", 128
+    )
+    return "\n".join([*head, *map(line, MODELS), "", families]) + "\n"
 
 
 def page() -> str:

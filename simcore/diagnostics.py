@@ -18,9 +18,16 @@ WEIGHTS = ("error", "warning", "assumption", "note")
 # Ends of the codes of notes that are assumptions.
 _ASSUMPTION_SUFFIXES = ("-missing", "-assumed", "-default", "-not-taken")
 
-# Bidirectional controls reorder what follows them on some terminals; they are category Cf
-# like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
-_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Controls, surrogates, breaks of lines, and format characters, which turn the direction of text among others.
+_NOT_SHOWN = frozenset(("Cc", "Cs", "Zl", "Zp", "Cf"))
+# What Unicode has displayed as nothing though it is a letter or a mark (Default_Ignorable_Code_Point): two
+# names that differ in it look alike.
+_INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2065\u3164\uffa0"
+    "\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f"
+    "\ufff0\ufff1\ufff2\ufff3\ufff4\ufff5\ufff6\ufff7\ufff8"
+)
+_INVISIBLE_PLANE = range(0xE0000, 0xE1000)
 _NAME_LIMIT = 200
 # Combining marks on one letter: words have three at most, and more cover the lines above and below.
 _MOST_MARKS = 4
@@ -38,7 +45,7 @@ def printable(text: str, limit: int = _NAME_LIMIT) -> str:
         text = text[: limit - 3] + "..."
     if text.isascii() and text.isprintable():
         return text
-    safe = "".join(char if _is_safe(char) else _escape(char) for char in text)
+    safe = "".join(char if is_shown(char) else _escape(char) for char in text)
     return safe if safe.isascii() else _escape_piled_marks(safe)
 
 
@@ -58,13 +65,21 @@ def _escape_piled_marks(text: str) -> str:
     characters: list[str] = []
     marks = 0
     for char in text:
-        marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+        marks = marks + 1 if is_mark(char) else 0
         characters.append(char if marks <= _MOST_MARKS else _escape(char))
     return "".join(characters)
 
 
-def _is_safe(char: str) -> bool:
-    return unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp", "Cf") and char not in _BIDIRECTIONAL
+def is_mark(char: str) -> bool:
+    """Returns whether a character is drawn over the one before it."""
+    return unicodedata.category(char) in ("Mn", "Me")
+
+
+def is_shown(char: str) -> bool:
+    """Returns whether a terminal just shows a character."""
+    if unicodedata.category(char) in _NOT_SHOWN or char in _INVISIBLE:
+        return False
+    return ord(char) not in _INVISIBLE_PLANE
 
 
 def _escape(char: str) -> str:
@@ -129,8 +144,9 @@ class Diagnostic(Struct, frozen=True):
         return self.severity
 
     def text(self) -> str:
-        """Returns `file:line:column: severity code message`."""
-        return f"{self.location_text()}: {self.severity} {self.code} {self.message}"
+        """Returns `file:line:column: severity code message`, with nothing that steers a terminal."""
+        message = printable(self.message, len(self.message))
+        return f"{self.location_text()}: {self.severity} {self.code} {message}"
 
     def values(self) -> dict[str, str | int | None]:
         """Returns the diagnostic as plain values, as every JSON prints it."""

@@ -34,7 +34,8 @@ G = TypeVar("G", bound="RunInput")
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 # Kinds of inputs: workloads and models are simulated, traces displayed as measured or replayed, execution
 # traces run. A `file` is a workload that states its rows; those of a model are made.
-Input = Literal["workload", "model", "trace", "execution", "file"]
+# Dumps of a flight recorder take no parameters.
+Input = Literal["workload", "model", "trace", "execution", "file", "dumps"]
 _WORKLOAD_OR_TRACE: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
@@ -284,9 +285,10 @@ class Parameters(Struct, frozen=True):
         if not others:
             return
         options = ", ".join(others)
-        if of == "execution":
+        if of in ("execution", "dumps"):
             verb = "has" if len(others) == 1 else "have"
-            raise UsageError(f"{options} {verb} no meaning for execution traces")
+            what = "execution traces" if of == "execution" else "flight recorder dumps"
+            raise UsageError(f"{options} {verb} no meaning for {what}")
         not_of_files = [flag for flag in self.explicit_flags() if not applies_to(flag, "workload")]
         if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
             raise UsageError(
@@ -346,11 +348,15 @@ class Parameters(Struct, frozen=True):
                 flags.append(flag.option)
             elif flag.kind == "words":
                 for word in value:
-                    # argparse takes a word that begins with `-` for a flag.
-                    flags += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
+                    flags += _option_words(flag.option, word)
             else:
-                flags += [flag.option, repr(value) if isinstance(value, float) else str(value)]
+                flags += _option_words(flag.option, repr(value) if isinstance(value, float) else str(value))
         return flags
+
+
+def _option_words(option: str, value: str) -> list[str]:
+    """Returns an option with its value; argparse takes a word that begins with `-` for a flag."""
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
 class Flag(Struct, frozen=True):
@@ -1303,6 +1309,10 @@ class OpeningOptions(Struct, frozen=True):
     """A regular expression of further kernels that communicate."""
     step_names: str | None = None
     """A regular expression of annotations that are steps."""
+    trace_map: str | None = None
+    """The path of a file of rules for the spans of a Chrome trace."""
+    trace_rules: tuple[tuple[str, ...], ...] = ()
+    """Those rules, once the file is read."""
     cache: bool = True
     """Whether what was read may be stored for the next time."""
     host: bool = True
@@ -1312,5 +1322,5 @@ class OpeningOptions(Struct, frozen=True):
     def profiler_option(self) -> str:
         """The first explicit option that only profiler traces have; "" for none."""
         options = {"--step": self.step, "--ranks": self.ranks, "--comm-names": self.comm_names,
-                 "--step-names": self.step_names}  # fmt: skip
+                 "--step-names": self.step_names, "--trace-map": self.trace_map}  # fmt: skip
         return next((option for option, value in options.items() if value is not None), "")

@@ -78,6 +78,8 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
         One stage under layer-loop has such a schedule where its rows are micro-batches that each run once; an
         op table and a policy have a loop of their own.
         """
+        if self.workload.header.inference:
+            return False
         if self.program.has_pipeline_schedule:
             return True
         once = self.layout.pp == 1 and self.setup.schedule.passes == 1 and self.program.microbatches > 0
@@ -168,7 +170,7 @@ def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Si
 
         changes = time_changes(overrides.time_scales, program, workload.name)
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
-    _check_size(setup, program, folding)
+    check_size(setup, program, folding)
     try:
         run = RunPricing(cluster, network, program, folding, overrides, changes=changes)
         times = run.times(cancelled)
@@ -200,7 +202,7 @@ def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Dia
     return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
 
 
-def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
+def check_size(setup: Setup, program: Program, folding: Folding) -> None:
     """Raises `UsageError` for more ops than are simulated, or than there is memory for."""
     classes, no_fold = len(folding.classes), setup.parameters.no_fold
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
@@ -372,6 +374,7 @@ def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
     sends = any(isinstance(cost, CollectiveCost | OverlapCost | TransferCost) for cost in program.costs)
     # One stage of a model runs its micro-batches in turn, whatever the schedule.
     requested_schedule = simulation.setup.schedule.schedule
+    is_loop = is_loop or workload.header.inference
     if requested_schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
         message = f"no --schedule given: assuming {program.schedule}"
         if layout.pp == 1:

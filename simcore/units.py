@@ -74,6 +74,14 @@ def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
     return f"{ns / unit_ns:.{decimals}f}"
 
 
+def is_whole(text: str, digits: int = 18) -> bool:
+    """Returns whether a text is a whole number of at most so many digits, 0 to 9.
+
+    `"²".isdigit()` holds and `int("²")` fails; `int("٣")` is 3, which no format means.
+    """
+    return text.isascii() and text.isdigit() and len(text) <= digits
+
+
 def group_digits(value: float) -> str:
     """Returns a number with its digits in groups of three.
 

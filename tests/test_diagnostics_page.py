@@ -21,9 +21,11 @@ from simcore.render.export import FORMATS, Request, save
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.checking import check_file_of
+from simcore.sweeping.point_lines import PointParser
 from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_executing import EXECUTING
+from tests.diagnostic_examples_hangs import HANGS
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
@@ -145,6 +147,15 @@ def text(content: str | bytes, **parameters: object) -> Example:
         return list(SimulatedRun(run).diagnostics)
 
     return example
+
+
+def results(_: Path) -> list[Diagnostic]:
+    """What reading a line that is no point says."""
+    try:
+        PointParser("results.jsonl").parse(b'{"schema":"wltui.sweep/1"}', 1)
+    except InputError as error:
+        return list(error.diagnostics)
+    return []
 
 
 def checked(content: str) -> Example:
@@ -274,6 +285,7 @@ tp_of_3 = text(changed(changed(TEXT, "group: 2", "group: 3"), "all_gpus: 8", "al
     "NONE 0", "ALLREDUCE 64", 1))  # fmt: skip
 
 EXAMPLES: dict[str, Example] = {
+    "sweep-line": results,
     "no-such-file": opened("none.txt"),
     "is-a-directory": opened("/"),
     "not-a-regular-file": opened("/dev/null"),
@@ -299,7 +311,7 @@ EXAMPLES: dict[str, Example] = {
     "repeated-key": text(changed(TEXT, "pp: 1", "pp: 1 pp: 1")),
     "checkpoint-range": text(changed(TEXT, "ep:", "checkpoints: 1 5 ep:")),
     "not-utf-8": text(TEXT.encode().replace(b"attention", b"\xe9tention")),
-    "unknown-key": text(changed(TEXT, "ep:", "mode: 1 ep:")),
+    "unknown-key": text(changed(TEXT, "ep:", "fold: 1 ep:")),
     "stray-value": text(changed(TEXT, "\n1\n", "\n1 row\n")),
     "float-value": text(changed(TEXT, " 10 ", " 10.5 ")),
     "dependency": text(changed(TEXT, "-1", "0")),
@@ -376,7 +388,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
+    **MEASURED, **HANGS, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
 }  # fmt: skip
 
 

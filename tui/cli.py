@@ -92,11 +92,25 @@ def print_version(words: list[str]) -> int:
 
 def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
     """Runs a command; an error that the user can correct is a message on stderr, never a traceback."""
-    from simcore.diagnostics import InputError, UsageError
+    from tui.printing import PrintedStream
 
     if sys.stderr is None:
         # It was closed. `print` would use standard output instead, and a file could get its descriptor.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
+    streams = sys.stdout, sys.stderr
+    sys.stderr = PrintedStream(sys.stderr)
+    if sys.stdout is not None:
+        sys.stdout = PrintedStream(sys.stdout)
+    try:
+        return _run_guarded(command, words)
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _run_guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
+    """Runs a command, and prints its errors."""
+    from simcore.diagnostics import InputError, UsageError
+
     if sys.stdout is None:
         _complain("wltui: standard output is closed")
         return INPUT_HAS_ERRORS

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-
 from simcore.parameters import RunInput
 from simcore.records import NamedTuple
+from simcore.shell_words import quote_word, split_words
 from tui.commands.opened import select_parameters
 from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
@@ -34,7 +33,7 @@ def build_command_line(session: Session) -> CommandLine:
     flags = _shared_flags(session, against)
     if flags is None:
         return CommandLine(command, LEFT_OUT)
-    return CommandLine(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
+    return CommandLine(f"{command} {' '.join(map(quote_word, ['--against', against.path, *flags]))}")
 
 
 def command_panel(reproduction: CommandLine, glyphs: Glyphs) -> Panel:
@@ -58,8 +57,8 @@ def shell_lines(command: str, width: int) -> list[str]:
     """
     room = max(width - 2, 10)
     lines = [""]
-    for word in shlex.split(command):
-        quoted = shlex.quote(word)
+    for word in split_words(command):
+        quoted = quote_word(word)
         if lines[-1] and len(lines[-1]) + 1 + len(quoted) > room:
             lines[-1] += " \\"
             lines.append("")
@@ -67,11 +66,11 @@ def shell_lines(command: str, width: int) -> list[str]:
             lines[-1] += " "
         while len(quoted) > room:
             # Quoted separately: no quote is open over the end of a line.
-            size = next(size for size in range(room, 0, -1) if len(shlex.quote(word[:size])) <= room)
-            lines[-1] += shlex.quote(word[:size]) + "\\"
+            size = next((size for size in range(room, 1, -1) if len(quote_word(word[:size])) <= room), 1)
+            lines[-1] += quote_word(word[:size]) + "\\"
             lines.append("")
             word = word[size:]
-            quoted = shlex.quote(word)
+            quoted = quote_word(word)
         lines[-1] += quoted
     return [cells(line, width) for line in lines]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Diagnostic, printable
 from simcore.parameters import Parameters, RunInput
 from simcore.records import NamedTuple
+from simcore.shell_words import join_words
 from simcore.trace.contexts import StepWork
 from simcore.trace.figures import microbatch_ns, remove_each
 from simcore.trace.run import Run, as_read, count_spans
@@ -264,7 +264,7 @@ class Session:
     def command(self) -> str:
         """Returns the command line that opens the run on the screen."""
         current = self.current
-        return shlex.join(["wltui", *current.parameters.command_words(current.path, current.setup.label)])
+        return join_words(["wltui", *current.parameters.command_words(current.path, current.setup.label)])
 
     # -- the runs --------------------------------------------------------------------
 

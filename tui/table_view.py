@@ -49,12 +49,31 @@ class TableView(ScreenView):
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self.line = 0
+        self._line = self._column = 0
         self.top = 0
-        self.column = 0
         self._sought = ""
         self._prompt: LivePrompt | None = None
         self._before: tuple[int, str] = (0, "")
+
+    @property
+    def line(self) -> int:
+        """The line of the cursor, in the table as it is now: a worker, a filter or another size may have left
+        it fewer lines since it was drawn.
+        """
+        return max(0, min(self._line, len(self.table.lines) - 1))
+
+    @line.setter
+    def line(self, line: int) -> None:
+        self._line = line
+
+    @property
+    def column(self) -> int:
+        """The chosen column, in the table as it is now."""
+        return max(0, min(self._column, len(self.table.columns_for(self._table_width)) - 1))
+
+    @column.setter
+    def column(self, column: int) -> None:
+        self._column = column
 
     @property
     def _app(self) -> RunsHost:
@@ -73,7 +92,6 @@ class TableView(ScreenView):
         """Returns title, headings, and `rows` lines around the cursor."""
         table = self.table
         columns = table.columns_for(width)
-        self.column = max(min(self.column, len(columns) - 1), 0)
         count = len(table.lines)
         # The name of the row at the cursor, in its first line, is on the screen too where there is room.
         first = table.first_line(self.line) if count else 0
@@ -88,8 +106,9 @@ class TableView(ScreenView):
         figures are of.
         """
         heading: Line = [(" ", "")]
+        selected = min(self.column, len(columns) - 1)
         for index, column in enumerate(columns):
-            here = " reversed" if index == self.column else ""
+            here = " reversed" if index == selected else ""
             sign = self._sign(column.heading)
             # Where a heading fills its column the sign stands behind it.
             inside = sign if len(column.title) < column.size else ""
@@ -99,7 +118,7 @@ class TableView(ScreenView):
         line_below: Line = [(self.glyphs.horizontal, "dim")]
         for index, column in enumerate(columns):
             # Under the heading of the chosen column, for readers who see no reversed cells.
-            is_selected = index == self.column
+            is_selected = index == selected
             under = (self.glyphs.view if is_selected else self.glyphs.horizontal) * column.size
             words = f" {column.of}" if column.of and len(column.of) < column.size else column.of
             line_below.append((under[len(words) :], "accent" if is_selected else "dim"))
@@ -143,12 +162,11 @@ class TableView(ScreenView):
 
     def changed(self) -> None:
         """Shows the current state, and the keys that do something there."""
-        self.line = max(0, min(self.line, len(self.table.lines) - 1))
         self.redraw()
         self.show_hints(self._hints())
 
     def action_move(self, by: int) -> None:
-        self.line = max(0, min(self.line + by, len(self.table.lines) - 1))
+        self.line = max(self.line + by, 0)
         self.redraw()
 
     def _current_mark(self) -> Hashable | None:
@@ -162,13 +180,16 @@ class TableView(ScreenView):
     # -- order -------------------------------------------------------------------------
 
     def action_column(self, by: int) -> None:
-        self.column = max(0, min(self.column + by, len(self.table.columns_for(self._table_width)) - 1))
+        self.column = max(self.column + by, 0)
         self.redraw()
 
     def action_sort(self) -> None:
         """Sorts by the column of the cursor; the cursor stays on its row."""
         table = self.table
-        heading = table.columns_for(self._table_width)[self.column].heading
+        columns = table.columns_for(self._table_width)
+        if not columns:
+            return
+        heading = columns[self.column].heading
         why_not = table.cannot_sort(heading)
         if why_not:
             self._app.say(why_not)

@@ -8,12 +8,15 @@ case, 64-bit numbers may be texts.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from simcore.chakra.schema import bool_attribute, bools_attribute, integer_attribute, text_attribute
 from simcore.chakra.wire import Columns, TextTable
-from simcore.diagnostics import Diagnostic, InputError
+from simcore.diagnostics import Diagnostic, InputError, printable
 
+# A 64-bit number that is written as a text.
+_WHOLE = re.compile("-?[0-9]{1,20}")
 _TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE",
           "COMM_RECV_NODE", "COMM_COLL_NODE")  # fmt: skip
 # Attributes that feeder 1's form has as fields of the node.
@@ -29,6 +32,8 @@ _FIELDS = (
     "comm_tag",
     "pg_name",
 )
+# Those of them that are whole numbers, from 0.
+_COUNTS = frozenset(_FIELDS) - {"is_cpu_op", "pg_name"}
 
 
 def read_json(path: str, data: bytes, table: TextTable) -> Columns:
@@ -82,31 +87,51 @@ def _snake(key: str) -> str:
 
 def _add(columns: Columns, node: dict[str, Any], index: int, path: str, table: TextTable) -> None:
     def whole(value: Any, what: str) -> int:
-        if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 21:
+        if isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 64:
             raise _refusal(path, f"entry {index} of the nodes: its {what} is no whole number")
         return value
 
+    def count(value: Any, what: str, most: int = (1 << 64) - 1) -> int:
+        value = whole(value, what)
+        if not 0 <= value <= most:
+            raise _refusal(path, f"entry {index} of the nodes: found {what} {value}, expected 0 to {most}")
+        return int(value)
+
     kind = node.get("type", node.get("node_type", 0))
-    if isinstance(kind, str) and not kind.isdigit():
+    if isinstance(kind, str) and not _WHOLE.fullmatch(kind):
         if kind not in _TYPES:
-            raise _refusal(
-                path, f"entry {index} of the nodes: found type {kind[:40]!r}, expected {', '.join(_TYPES)}"
-            )
+            words = f"found type '{printable(kind, 40)}', expected {', '.join(_TYPES)}"
+            raise _refusal(path, f"entry {index} of the nodes: {words}")
         kind = _TYPES.index(kind)
-    attributes = [_attribute(name, node[name]) for name in _FIELDS if name in node]
+
+    def attribute(name: str, value: Any) -> bytes | None:
+        if isinstance(value, str) and name != "pg_name" and _WHOLE.fullmatch(value):
+            value = int(value)
+        if name in _COUNTS:
+            count(value, name)
+        elif name in _FIELDS and not isinstance(value, bool if name == "is_cpu_op" else str):
+            raise _refusal(path, f"entry {index} of the nodes: its {name} cannot be this")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            whole(value, printable(name, 40))
+        return _attribute(name, value)
+
+    attributes = [attribute(name, node[name]) for name in _FIELDS if name in node]
     listed = node.get("attr", node.get("attribute", ()))
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             for key, value in entry.items():
                 if key not in ("name", "doc_string", "docString"):
-                    attributes.append(_attribute(entry["name"], value))
-    key_of = tuple(attribute for attribute in attributes if attribute is not None)
-    name = str(node.get("name", "")).encode("utf-8", "replace")
+                    attributes.append(attribute(entry["name"], value))
+    key_of = tuple(encoded for encoded in attributes if encoded is not None)
+    stated_name = node.get("name", "")
+    if not isinstance(stated_name, str):
+        raise _refusal(path, f"entry {index} of the nodes: its name is no text")
+    name = stated_name.encode("utf-8", "replace")
     columns.id.append(whole(node.get("id", 0), "id") & (1 << 64) - 1)
-    columns.type.append(min(max(whole(kind, "type"), 0), 255))
-    columns.duration.append(max(whole(node.get("duration_micros", node.get("runtime", 0)), "duration"), 0))
+    columns.type.append(count(kind, "type", len(_TYPES) - 1))
+    columns.duration.append(count(node.get("duration_micros", node.get("runtime", 0)), "duration"))
     columns.name.append(table.names.setdefault(name, len(table.names)))
     columns.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
     columns.at.append(index)
@@ -124,8 +149,6 @@ def _attribute(name: str, value: Any) -> bytes | None:
     if isinstance(value, int):
         return integer_attribute(name, value)
     if isinstance(value, str):
-        if name != "pg_name" and value.lstrip("-").isdigit() and len(value) < 21:
-            return integer_attribute(name, int(value))
         return text_attribute(name, value)
     if isinstance(value, dict):
         values = value.get("values")

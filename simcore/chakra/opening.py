@@ -294,7 +294,8 @@ def has_metadata(data: bytes) -> bool:
 
 def _begins_with_gzip(path: str) -> bool:
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
             return False
         with open(path, "rb") as file:
             return file.read(2) == GZIP

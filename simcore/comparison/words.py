@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from simcore.comparison import op_words
@@ -12,6 +11,7 @@ from simcore.comparison.stages import KindChange, change_ns, part_account
 from simcore.diagnostics import printable
 from simcore.parameters import Parameters
 from simcore.records import asdict
+from simcore.shell_words import join_words
 from simcore.trace.run import Run
 from simcore.units import difference, duration, join_names, largest_keys, plural
 
@@ -126,7 +126,7 @@ def _own_flags_text(side: Run, other: Run) -> str:
     """Returns the flags of a run whose values the other does not have: `--time-scale 'all compute=0.5'`."""
     fields, others = asdict(side.parameters), asdict(other.parameters)
     own = {name: value for name, value in fields.items() if value != others[name]}
-    return printable(shlex.join(Parameters(**own).as_flags()), _FLAGS)
+    return printable(join_words(Parameters(**own).as_flags()), _FLAGS)
 
 
 def paired_words(comparison: Comparison) -> str:

@@ -1,5 +1,6 @@
-"""When every rank class is finished, and nothing else: the rules of `event_queue` for groups of one class
-alone.
+"""When every rank class is finished, and nothing else, by the rules of `event_queue`.
+
+Classes that meet in collectives are walked together (`teams`); each of the others goes its own way.
 
 A class's step is a script, built once of a stage's program: computes, collectives, transfers and waits, each
 with the slot of its price. The script holds only what decides this time: an op has no times, and of several
@@ -17,9 +18,22 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import add
+from typing import Any
 
+from simcore.engine.teams import Clocks, Team, TeamPart
+from simcore.program.ops import (
+    ADVANCE,
+    AWAIT,
+    COMPUTE,
+    MARK,
+    TO_NEXT,
+    AnyCost,
+    Join,
+    PartCost,
+    Receive,
+    StageProgram,
+)
 from simcore.program.ops import BEGIN as _PART_BEGIN
-from simcore.program.ops import COMPUTE, TO_NEXT, AnyCost, Join, PartCost, Receive, StageProgram
 from simcore.program.ops import JOIN as _PART_JOIN
 from simcore.program.ops import RUN as _PART_RUN
 from simcore.records import NamedTuple
@@ -40,11 +54,22 @@ def part_times(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> PartTimes:
     count = len(streams) + 1
     now = [[0 if part == other else _NEVER for other in range(count)] for part in range(count)]
     ends: list[list[int]] = []
+    advanced = [0] * len(streams)
     for code, what, stream in cost.steps:
         if code == _PART_JOIN:
             now[0] = [*map(max, now[0], ends[stream])]
             continue
+        if code == MARK:
+            now[stream + 2] = [*map(max, now[0], now[stream + 1])]
+            continue
+        if code == AWAIT:
+            over = [begin + advanced[stream] for begin in now[stream + 1]]
+            now[0] = [*map(max, now[0], over)]
+            continue
         ns = ns_of(what)
+        if code == ADVANCE:
+            advanced[stream] += ns
+            continue
         if code == _PART_RUN:
             now[0] = [before + ns for before in now[0]]
             continue
@@ -61,12 +86,19 @@ def _of_one_stream(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> tuple[tup
     # What compute and the stream end after: the arrival of compute; the time at which the stream was free.
     compute, compute_free, busy, free = 0, _NEVER, _NEVER, 0
     ends: list[tuple[int, int]] = []
+    advanced = 0
     for code, what, stream in cost.steps:
         if code == _PART_JOIN:
             end, end_free = ends[stream]
             compute, compute_free = max(compute, end), max(compute_free, end_free)
             continue
+        if code == AWAIT:
+            compute, compute_free = max(compute, busy + advanced), max(compute_free, free + advanced)
+            continue
         ns = ns_of(what)
+        if code == ADVANCE:
+            advanced += ns
+            continue
         if code == _PART_RUN:
             compute, compute_free = compute + ns, compute_free + ns
             continue
@@ -151,24 +183,45 @@ def whole_script(steps: Sequence[ScriptStep]) -> Script:
     return Script((tuple(steps),), array("i", [0]), array("i", [0]))
 
 
+class Mail:
+    """What classes send to each other, and who waits for it."""
+
+    def __init__(self, classes: int) -> None:
+        # By class the arrivals of messages, and the message that it waits for.
+        self.inboxes: list[dict[int, int]] = [{} for _ in range(classes)]
+        self.parked = [_NOBODY] * classes
+        # Classes that go on.
+        self.awake: list[int] = []
+
+    def deliver(self, peer: int, message: int, over: int) -> None:
+        """Delivers a message, for which a class that waits goes on."""
+        self.inboxes[peer][message] = over
+        if self.parked[peer] == message:
+            self.parked[peer] = _NOBODY
+            self.awake.append(peer)
+
+
 def finish_ns(
     scripts: Sequence[Script],
     prices: Sequence[Sequence[int]],
     peers: Sequence[Mapping[int, int]],
     parts: Sequence[PartTimes] = (),
+    teams: Sequence[tuple[Team, Sequence[Clocks | TeamPart | None]]] = (),
 ) -> int:
     """Returns when the last class is finished, ns. Takes by class: scripts, prices (ns by slot), peers (by
     step).
 
-    parts: the times of parts, by the index that is their price.
+    parts: the times of parts, by the index that is their price. teams: classes that meet, and by slot what it
+    takes each of them, or the part.
 
     Raises `OverflowError` from 2^63 ns on, RuntimeError where a class waits for what nobody does.
     """
     classes = range(len(scripts))
-    inboxes: list[dict[int, int]] = [{} for _ in classes]
-    parked = [_NOBODY for _ in classes]
+    mail = Mail(len(scripts))
+    inboxes, parked, awake = mail.inboxes, mail.parked, mail.awake
     finish = [_NOBODY for _ in classes]
-    awake = [*classes]
+    in_teams = {class_id for team, _ in teams for class_id in team.classes}
+    awake += [class_id for class_id in classes if class_id not in in_teams]
 
     def walk(class_id: int) -> Iterator[None]:
         time = 0
@@ -230,6 +283,11 @@ def finish_ns(
         finish[class_id] = time
 
     walks = [walk(class_id) for class_id in classes]
+    for team, table in teams:
+        together = _walk_together(team, scripts[team.classes[0]], table, peers, mail, finish)
+        for class_id in team.classes:
+            walks[class_id] = together
+        awake.append(team.classes[0])
     while awake:
         next(walks[awake.pop()], None)
     if _NOBODY in finish:
@@ -237,3 +295,62 @@ def finish_ns(
     if max(finish) > LARGEST:
         raise OverflowError
     return max(finish)
+
+
+def _walk_together(
+    team: Team,
+    script: Script,
+    table: Sequence[Clocks | TeamPart | None],
+    peers: Sequence[Mapping[int, int]],
+    mail: Mail,
+    finish: list[int],
+) -> Iterator[None]:
+    """Walks the classes of a team through their script as `finish_ns` walks one, and sets their `finish`."""
+    classes = team.classes
+    count = len(classes)
+    times = [0] * count
+    nothing = [0] * count
+    free: dict[int, Clocks] = {}
+    channels: list[dict[int, int]] = [{} for _ in classes]
+    ends: dict[int, Clocks] = {}
+    stretches, order, offsets = script
+    for stretch, offset in zip(order, offsets, strict=True):
+        for code, slot, operand, second, awaited_op in stretches[stretch]:
+            price: Any = table[slot]
+            if code == RUN:
+                times = [*map(add, times, price)]
+            elif code == RECEIVE:
+                message, arrivals = operand + offset, []
+                for class_id in classes:
+                    inbox = mail.inboxes[class_id]
+                    if message not in inbox:
+                        mail.parked[class_id] = message
+                        yield
+                    arrivals.append(inbox.pop(message))
+                times = [*map(max, times, arrivals)]
+            elif code == SEND:
+                arrivals = []
+                for class_id, channel, time, ns in zip(classes, channels, times, price, strict=True):
+                    peer = peers[class_id][second]
+                    over = channel[peer] = max(channel.get(peer, 0), time) + ns
+                    mail.deliver(peer, operand + offset, over)
+                    arrivals.append(over)
+                if awaited_op >= 0:
+                    ends[awaited_op] = arrivals
+            elif code == PART:
+                times = price.run(times, free)
+            elif code == JOIN:
+                times = [*map(max, times, ends[operand])]
+            elif code == WAIT_STREAM:
+                times = [*map(max, times, free.get(operand, nothing))]
+            elif code == WAIT_SENDS:
+                times = [max(time, *channel.values()) for time, channel in zip(times, channels, strict=True)]
+            else:
+                begins = team.begin(operand, times, free.get(operand, nothing))
+                ends_of = free[operand] = [*map(add, begins, price)]
+                if code == BLOCK:
+                    times = ends_of
+                elif second >= 0:
+                    ends[second] = ends_of
+    for class_id, time in zip(classes, times, strict=True):
+        finish[class_id] = time

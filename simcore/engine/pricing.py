@@ -18,6 +18,7 @@ from simcore.program.ops import (
     ComputeCost,
     OverlapCost,
     SequenceCost,
+    SplitCost,
     TransferCost,
 )
 from simcore.records import Struct, field
@@ -67,7 +68,8 @@ class Prices(Struct):
 
     def of_class(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> int:
         """Returns the ns of a cost for a rank class, without jitter."""
-        return scaled(*self._price(cost, folding, rank_class))
+        ns = scaled(*self._price(cost, folding, rank_class))
+        return cost.share_of(ns) if isinstance(cost, CollectiveCost) and cost.split_count > 1 else ns
 
     def _price(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> tuple[int, float]:
         """Returns (ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not
@@ -84,6 +86,8 @@ class Prices(Struct):
             if isinstance(cost, OverlapCost):
                 ns = max(ns, scaled(*self._price(cost.collective, folding, rank_class)))
             return ns, 1.0
+        if isinstance(cost, SplitCost):
+            return cost.ns_of(lambda part: scaled(*self._price(part, folding, rank_class))), 1.0
         if isinstance(cost, CollectiveCost):
             if cost.ns:
                 return cost.ns, self.comm_scale

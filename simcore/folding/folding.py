@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
@@ -45,7 +45,7 @@ def fold(
     every_rank = every_rank or overrides.jitter > 0
     kinds: list[GroupKind] = []
     steps: list[int] = []
-    experts, replicas = _equal_experts(program), _equal_replicas(program)
+    experts, replicas = equal_experts(program.costs), _equal_replicas(program)
     for cost in program.costs:
         if isinstance(cost, CollectiveCost) and cost.group not in kinds:
             kinds.append(cost.group)
@@ -65,13 +65,13 @@ def fold(
     return _classes(graph, _refine(graph, every_rank))
 
 
-def _equal_experts(program: Program) -> tuple[int, ...]:
+def equal_experts(costs: Iterable[object]) -> tuple[int, ...]:
     """Returns by index in an expert group the first index with the same loads; () where its ranks do not
     differ.
     """
     loads = [
         load
-        for cost in program.costs
+        for cost in costs
         for load in (
             cost.by_rank if isinstance(cost, ComputeCost)
             else cost.ports if isinstance(cost, CollectiveCost) else (),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 
 from simcore.diagnostics import Diagnostic, printable
 from simcore.kernel_names import short_name
 from simcore.kineto.libraries import collective_in_name, identifier_of
+from simcore.shell_words import quote_word
 
 # At most so many names are listed one by one.
 _MOST_LISTED = 4
@@ -43,7 +43,7 @@ class AmbiguousKernels:
         listed = ", ".join(names[pattern] for pattern in most) + (f" and {left} more" if left else "")
         message = (
             f"counted as compute, though the names say a collective: {listed}; "
-            f"--comm-names {shlex.quote('|'.join(most))} counts {'those named' if left else 'them'} as "
+            f"--comm-names {quote_word('|'.join(most))} counts {'those named' if left else 'them'} as "
             "communication"
         )
         return [Diagnostic("note", "collective-by-name", message, path)]

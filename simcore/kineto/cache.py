@@ -3,20 +3,27 @@ next time.
 
 A file is identified by its path, size, time of change and the bytes of its two ends. Columns are cached: a
 small part of the file. The cache is bounded, the oldest entry goes first. Where nothing can be written, or an
-entry cannot be read, the file is read again: a cache is never a reason for an error.
+entry cannot be read, the file is read again: a cache is never a reason for an error, nor for another answer.
+So an entry has a checksum, and belongs to the user alone: what others could have written is not read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
+import re
+import stat
+import sys
+import time
+import zlib
 from array import array
 from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import astuple
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, printable
 from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.measured.columns import (
     MEASURED,
@@ -24,13 +31,14 @@ from simcore.measured.columns import (
     DeviceColumns,
     GapColumns,
     HostColumns,
+    MemoryColumns,
     OpColumns,
 )
 from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 11
+_VERSION = 13
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -38,6 +46,14 @@ _ENDS = 1 << 16
 _SUFFIX = ".columns"
 # Suffixes of a cached file: without what the host of a device did; with the last step alone.
 _BARE, LAST = ".bare", ".last"
+
+# What the cache writes, and nothing else is removed: entries, and what a killed program left of one.
+_ENTRY = re.compile(r"[0-9a-f]{32}\.columns(\.bare)?(\.last)?(\.[0-9]{1,10})?")
+# The start of an entry, and the bytes of the checksum behind it.
+_MAGIC = b"wltui columns\n"
+_CHECKSUM_BYTES = 4
+# Age of a temporary file that a killed program has left: writing takes less.
+_STALE_SECONDS = 3600
 
 Read = tuple[list[Recording], list[Diagnostic]]
 
@@ -86,7 +102,10 @@ class _CachedRecording(msgspec.Struct):
     on_one_clock: bool
     streams: dict[int, str]
     line_noun: str
+    position: tuple[int, int, int] | None
     host: _CachedHost | None = None
+    memory: dict[str, bytes] = {}
+    memory_operations: list[str | None] = []
 
 
 class _File(msgspec.Struct):
@@ -96,13 +115,14 @@ class _File(msgspec.Struct):
 
 
 _INT_COLUMNS = {
-    "start": "q", "end": "q", "line": "q", "batch": "q", "stated": "B", "step": "q", "stream": "q",
-    "correlation": "q", "bytes": "q", "occupancy": "h",
+    "start": "q", "end": "q", "line": "q", "batch": "q", "chunk": "q", "stated": "B", "step": "q",
+    "stream": "q", "correlation": "q", "bytes": "q", "occupancy": "h",
 }  # fmt: skip
 _HOST_INT_COLUMNS = {
     "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
     "launcher": "i",
 }  # fmt: skip
+_MEMORY_INT_COLUMNS = ("time", "bytes", "address", "allocated", "reserved")
 _GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
 _TEXT_COLUMNS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
@@ -141,16 +161,73 @@ def find_cache_paths(path: str, names: tuple[str | None, ...], host: bool = True
 def load(cache_path: str, path: str) -> Read | None:
     """Returns what `cache_path` has of the file at `path`; None where nothing fits."""
     try:
-        with open(cache_path, "rb") as file:
-            content = msgspec.msgpack.decode(file.read(), type=_File)
+        if not _is_private(os.path.dirname(cache_path)):
+            return None
+        data = _read_entry(cache_path)
+        if data is None:
+            return None
+        content = msgspec.msgpack.decode(data, type=_File)
         if content.version != _VERSION:
             return None
         recordings = [_decode_recording(recording, path) for recording in content.recordings]
         # The last entry that was used goes last.
         os.utime(cache_path)
-    except (OSError, ValueError, IndexError, KeyError, EOFError):
+    except Exception:
+        # Whatever it is, the file itself is still there.
         return None
     return recordings, [replace(diagnostic, file=path) for diagnostic in content.diagnostics]
+
+
+def _read_entry(cache_path: str) -> memoryview | None:
+    """Returns the content of an entry; None for one that is damaged, or is not the user's own.
+
+    Raises OSError.
+    """
+    # A link leads elsewhere, and a FIFO would wait.
+    descriptor = os.open(
+        cache_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    )
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or not _is_own(status) or status.st_nlink > 1:
+            return None
+        if status.st_size > _MOST_BYTES:
+            return None
+        data = memoryview(file.read(_MOST_BYTES + 1))
+    head = len(_MAGIC) + _CHECKSUM_BYTES
+    if data[: len(_MAGIC)] != _MAGIC:
+        return None
+    checksum = int.from_bytes(data[len(_MAGIC) : head], "big")
+    return data[head:] if zlib.crc32(data[head:]) == checksum else None
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Returns whether nobody but the user can have written, and can read, what has this status."""
+    # Windows has other means.
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+
+
+_refused_folders: set[str] = set()
+
+
+def _is_private(folder: str) -> bool:
+    """Returns whether a folder is the user's alone; the user is told once of one that is not."""
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        why = "it is no directory" if not stat.S_ISLNK(status.st_mode) else "it is a link"
+    elif _is_own(status):
+        return True
+    elif status.st_uid == os.getuid():
+        # Older versions left it to the umask.
+        os.chmod(folder, 0o700)
+        return True
+    else:
+        why = "it belongs to somebody else"
+    if folder not in _refused_folders and multiprocessing.parent_process() is None:
+        _refused_folders.add(folder)
+        with contextlib.suppress(OSError, AttributeError):
+            print(f"wltui: {printable(folder)} is not used to keep what was read: {why}", file=sys.stderr)
+    return False
 
 
 def is_kept(path: str, names: tuple[str | None, ...], host: bool = True) -> bool:
@@ -167,13 +244,19 @@ def keep(cache_path: str, read: Read) -> None:
         [replace(diagnostic, file="") for diagnostic in diagnostics],
     )
     data = msgspec.msgpack.encode(content)
+    checksum = zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
     half = f"{cache_path}.{os.getpid()}"
+    folder = os.path.dirname(cache_path)
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(cache_path), mode=0o700, exist_ok=True)
-        _make_room(os.path.dirname(cache_path), len(data))
+        if not os.path.lexists(folder):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not _is_private(folder):
+            return
+        _make_room(folder, len(data))
         try:
-            with open(half, "xb") as file:
-                file.write(data)
+            # New: no link to somewhere else.
+            with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.writelines((_MAGIC, checksum, data))
             os.replace(half, cache_path)
         finally:
             with contextlib.suppress(OSError):
@@ -181,12 +264,18 @@ def keep(cache_path: str, read: Read) -> None:
 
 
 def _make_room(folder: str, size: int) -> None:
-    """Removes the oldest entries until `size` more bytes fit."""
+    """Removes the oldest entries until `size` more bytes fit, and what killed programs have left."""
     files = []
     for entry in os.scandir(folder):
+        match = _ENTRY.fullmatch(entry.name)
+        if match is None:
+            continue
         with contextlib.suppress(OSError):
-            status = entry.stat()
-            files.append((status.st_mtime_ns, status.st_size, entry.path))
+            status = entry.stat(follow_symlinks=False)
+            if match[3] is not None and time.time() - status.st_mtime > _STALE_SECONDS:
+                os.unlink(entry.path)
+            elif stat.S_ISREG(status.st_mode):
+                files.append((status.st_mtime_ns, status.st_size, entry.path))
     total = sum(file[1] for file in files) + size
     for _, freed, path in sorted(files):
         if total <= _MOST_BYTES:
@@ -208,7 +297,8 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         indices = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
         text_columns[name] = array("i", indices).tobytes()
     int_columns = {
-        "start": ops.start, "end": ops.end, "line": ops.line, "batch": ops.batch, "step": recording.step,
+        "start": ops.start, "end": ops.end, "line": ops.line, "batch": ops.batch, "chunk": ops.chunk,
+        "step": recording.step,
         "stream": columns.stream, "correlation": columns.correlation, "bytes": columns.bytes,
         "occupancy": columns.occupancy,
     }  # fmt: skip
@@ -236,7 +326,10 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         recording.on_one_clock,
         {stream: _utf8(name) for stream, name in columns.streams.items()},
         columns.line_noun,
+        recording.position,
         None if columns.host is None else _encode_host(columns.host),
+        {name: getattr(columns.memory, name).tobytes() for name in _MEMORY_INT_COLUMNS},
+        [None if name is None else _utf8(name) for name in columns.memory.operation],
     )
 
 
@@ -291,6 +384,15 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _decode_memory(cached: _CachedRecording) -> MemoryColumns:
+    """Returns what the allocator did. Raises ValueError where columns do not fit together."""
+    columns = [array("q", cached.memory[name]) for name in _MEMORY_INT_COLUMNS]
+    if {len(column) for column in columns} != {len(cached.memory_operations)}:
+        raise ValueError("columns of different lengths")
+    time, size, address, allocated, reserved = columns
+    return MemoryColumns(time, size, address, allocated, reserved, cached.memory_operations)
+
+
 def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     """Returns a cached recording. Raises ValueError where columns do not fit together."""
     int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _INT_COLUMNS.items()}
@@ -302,13 +404,14 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     count = len(int_columns["start"])
     # Profilers record no micro-batches.
     batch = int_columns.pop("batch") or array("q", (-1,)) * count
-    lengths = {len(batch), *map(len, int_columns.values()), *map(len, text.values())}
+    chunk = int_columns.pop("chunk")
+    lengths = {len(batch), len(chunk) or count, *map(len, int_columns.values()), *map(len, text.values())}
     if lengths != {count} or None in text["name"]:
         raise ValueError("columns of different lengths")
     names = [name for name in text["name"] if name is not None]
     ops = OpColumns(
         name=names, group=text["group"], batch=batch, start=int_columns["start"], end=int_columns["end"],
-        line=int_columns["line"],
+        line=int_columns["line"], chunk=chunk,
         timing=bytearray((MEASURED,)) * count, shape=text["shape"], dtype=text["dtype"],
         stated_category=bytearray(int_columns["stated"]),
     )  # fmt: skip
@@ -327,6 +430,7 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         _decode_gaps(cached.gaps),
         cached.streams,
         cached.line_noun,
+        _decode_memory(cached),
     )
     steps = tuple(ProfilerStep(*step) for step in cached.steps)
     return Recording(
@@ -348,4 +452,5 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         cached.only_step,
         form=cached.form,
         on_one_clock=cached.on_one_clock,
+        position=cached.position,
     )

@@ -115,6 +115,13 @@ class Damage:
         """Returns the byte of the file at which a list begins."""
         return max(0, self._data.find(bytes(view[:_LOOKUP_BYTES])))
 
+    def locate(self, key: str) -> tuple[int, int] | tuple[None, None]:
+        """Returns line and column, from 1, of a key of the file; (None, None) where it is not there."""
+        offset = self._data.find(f'"{key}"'.encode())
+        if offset < 0:
+            return None, None
+        return self._data.count(b"\n", 0, offset) + 1, offset - self._data.rfind(b"\n", 0, offset)
+
     def add_texts(self, event_index: int) -> None:
         """Notes that event `event_index` or one of those behind it has numbers written as text."""
         if self._texts_from is None:

@@ -15,6 +15,7 @@ from functools import partial
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.cache import LAST, Read, find_cache_paths, is_kept, keep, load
+from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
@@ -64,11 +65,13 @@ class ReadOptions(NamedTuple):
     """Whether the operations of all steps are read."""
     host: bool = True
     """Whether what the host of a device did is read."""
+    rules: tuple[Rule, ...] = ()
+    """Those of the user, for the spans of Chrome traces."""
 
     @property
     def patterns(self) -> tuple[str | None, ...]:
         """The expressions that decide what is read."""
-        return self.names, self.step_names
+        return self.names, self.step_names, *map(repr, self.rules)
 
     @property
     def is_last(self) -> bool:
@@ -137,7 +140,7 @@ def read_bytes(
 ) -> Read:
     """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
-        return read_file_events(path, data, part.names, part.host, on_progress, part.step_names)
+        return read_file_events(path, data, part.names, part.host, on_progress, part.step_names, part.rules)
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):

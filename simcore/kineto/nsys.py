@@ -52,6 +52,15 @@ _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
 _VERSION = re.compile(r"_v\d+$")
 _NO_NAME = "(no name)"
 _MOST_ROWS = 50_000_000
+# A row takes at least 6 bytes of its file: where it lies in its page, its sizes, its number and a value. The
+# pages of a damaged file can lead to the same ones again and again, to 10^20 rows in 16 kB.
+_ROW_BYTES = 6
+
+# Instructions of SQLite's machine: those of a row with 13 columns are 20, and a row takes 20 bytes.
+_CALLBACK_INSTRUCTIONS = 100_000
+_INSTRUCTIONS_BEFORE, _INSTRUCTIONS_A_BYTE = 10_000_000, 10
+# A file is checked whole below this size: in 30 ms.
+_CHECKED_BYTES = 10_000_000
 # Bytes of a database's header: bytes 16-17 are the size of a page, 28-31 the number of pages.
 _HEADER = 100
 # Start, end, position in its table, device, stream, correlation, name, bytes, grid, block, name in full.
@@ -71,7 +80,7 @@ def read_nsys(
     except sqlite3.Error as error:
         raise _refusal(path, f"the file cannot be opened: {printable(str(error), 120)}") from None
     try:
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        _guard(path, connection)
         return _Reader(path, connection, names, StepNames(step_names)).recordings()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _damage_error(path, "the list of tables", error) from None
@@ -79,6 +88,28 @@ def read_nsys(
         raise _refusal(path, "found a number of more than 64 bits") from None
     finally:
         connection.close()
+
+
+def _guard(path: str, connection: sqlite3.Connection) -> None:
+    """Makes a connection to a file that nobody vouches for. Raises sqlite3.Error where it is damaged."""
+    size = os.path.getsize(path)
+    # A text in UTF-16 is up to 1.5 times as long in UTF-8.
+    left = [_INSTRUCTIONS_BEFORE + _INSTRUCTIONS_A_BYTE * size, 2 * size]
+
+    def spend() -> int:
+        left[0] -= _CALLBACK_INSTRUCTIONS
+        return left[0] < 0
+
+    def decode(raw: bytes) -> str:
+        left[1] -= len(raw)
+        if left[1] < 0:
+            raise _refusal(path, f"found more text than its {size} bytes can hold: it is damaged")
+        return raw.decode("utf-8", "replace")
+
+    connection.set_progress_handler(spend, _CALLBACK_INSTRUCTIONS)
+    connection.execute("pragma trusted_schema = off")
+    connection.execute("pragma cell_size_check = on")
+    connection.text_factory = decode
 
 
 class _Reader:
@@ -89,6 +120,7 @@ class _Reader:
         self.step_names = step_names
         self.connection = connection
         self.diagnostics: list[Diagnostic] = []
+        self.rows_left = os.path.getsize(path) // _ROW_BYTES
         self.names, self.unclear = KernelNames(names), AmbiguousKernels()
         # Views could have these names too, and a view runs code of the file: tables alone are read.
         tables = "select name from sqlite_master where type = 'table'"
@@ -125,6 +157,7 @@ class _Reader:
                     rows.append((*copy[:2], line, *copy[2:5], copy[5], copy[6], None, None, copy[5]))
         if not rows:
             raise _refusal(self.path, "found no kernel and no copy, expected a traced run")
+        self._check_whole()
         rows.sort(key=lambda row: row[:3])
         if self.left_out:
             message = f"{plural(self.left_out, 'row')} without a time or with one that cannot be, left out"
@@ -141,6 +174,15 @@ class _Reader:
             self._add_gaps(recording, started, phases)
         return recordings, [*self.diagnostics, *self.unclear.make_diagnostics(self.path)]
 
+    def _check_whole(self) -> None:
+        """Raises InputError where SQLite finds damage that reading the rows has not met."""
+        if os.path.getsize(self.path) >= _CHECKED_BYTES:
+            return
+        for (answer,) in self.connection.execute("pragma quick_check(1)"):
+            if answer != "ok":
+                *_, damage = str(answer).splitlines()
+                raise _refusal(self.path, f"the database is damaged: {printable(damage, 120)}")
+
     # -- tables ----------------------------------------------------------------------
 
     def _rows(self, table: str, column_names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
@@ -153,7 +195,13 @@ class _Reader:
             columns = ", ".join(f'"{name}"' if name in existing else "null" for name in column_names)
             for row in self.connection.execute(f'select {columns} from "{table}" limit {_MOST_ROWS}'):
                 count += 1
+                if count > self.rows_left:
+                    raise _refusal(
+                        self.path,
+                        f"row {count} of {table}: the file has no room for so many: it is damaged",
+                    )
                 yield row
+            self.rows_left -= count
         except sqlite3.Error as error:
             raise _damage_error(self.path, f"row {count} of {table}", error) from None
 

@@ -379,12 +379,12 @@ def _trace_files(path: str) -> tuple[list[TraceFile], IgnoredFiles, int]:
     for name in names:
         file_path = os.path.join(path, name)
         try:
-            mode = os.stat(file_path).st_mode
-            if stat.S_ISDIR(mode):
+            status = os.stat(file_path)
+            if stat.S_ISDIR(status.st_mode):
                 folders += 1
                 continue
             head = b""
-            if stat.S_ISREG(mode):
+            if stat.S_ISREG(status.st_mode) and status.st_size:
                 with open(file_path, "rb") as file:
                     head = file.read(_HEAD_BYTES)
                 if head.startswith(GZIP):

@@ -45,7 +45,7 @@ class Family(NamedTuple):
     router_bias: bool = False
     """Whether the router has a bias."""
     shared_is_one: bool = False
-    """Whether every token takes one more expert, without a field that says so (Llama 4)."""
+    """Whether every token takes one more expert, without a field that says so (Llama 4, Hunyuan)."""
     layers: str = ""
     """How layers are told apart where that is the family's own way: a function of `mixed.py`."""
     defaults: tuple[tuple[str, Any], ...] = ()
@@ -171,7 +171,7 @@ FAMILIES: dict[str, Family] = {
     "ernie4_5": Family(tied=True),
     "ernie4_5_moe": Family(tied=True),
     "hunyuan_v1_dense": Family(qk_norm="head"),
-    "hunyuan_v1_moe": Family(qk_norm="head"),
+    "hunyuan_v1_moe": Family(qk_norm="head", shared_is_one=True),
     "dots1": Family(qk_norm="head", sliding="some"),
     "arcee": Family(gated=False),
     "apertus": Family(gated=False, qk_norm="head"),

@@ -160,6 +160,9 @@ class Fields:
         self.used.update(names)
         for name in names:
             value = self.table.get(name)
+            if isinstance(value, list) and value and all(item == value[0] for item in value):
+                # One for each layer (Hunyuan).
+                value = value[0]
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:

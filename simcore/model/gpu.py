@@ -138,6 +138,8 @@ def find_gpu(name: str) -> Gpu:
     try:
         text = read_text(name, _EXPECTED)
         table = parse_toml(text, _EXPECTED)
+    except FileNotFoundError:
+        raise _refusal(name, "there is no such file", None) from None
     except TomlProblem as problem:
         raise _refusal(name, problem.message, problem.location) from None
     gpu_table = table.get(_TABLE)
@@ -161,12 +163,14 @@ def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str
     visited: list[str] = []
     while "base" in values:
         base = values.pop("base")
-        if base not in tables or base in visited:
+        if not isinstance(base, str) or base not in tables or base in visited:
             raise UsageError(f"base: found {printable(str(base), 40)}, expected one of {', '.join(tables)}")
         visited.append(base)
         values = tables[base] | values
     for key, value in values.items():
         if key == "source":
+            if not isinstance(value, str):
+                raise UsageError(f"source: found {printable(str(value), 40)}, expected a text")
             continue
         if key not in _NUMERIC_FIELDS:
             raise UsageError(
@@ -186,7 +190,7 @@ def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str
             f"{', '.join(tables)}"
         )
     bases = (name, *visited) if gpu_table is tables.get(name) else tuple(visited)
-    return Gpu(name=name, **(values | {"source": str(values.get("source", "")), "bases": bases}))
+    return Gpu(name=name, **(values | {"source": values.get("source", ""), "bases": bases}))
 
 
 def _refusal(path: str, message: str, location: tuple[int, int] | None) -> InputError:

@@ -5,11 +5,12 @@ Only code that draws numbers imports this: hashlib takes 11 ms.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
-from struct import pack, unpack
+from struct import Struct, pack
 
 _UNIFORMS = 12
-_HASHES = f"<{_UNIFORMS}I"
+_HASHES = Struct(f"<{_UNIFORMS}I")
 # Kinds of subjects: a rank's compute, a group's collective, a transfer, the load of an expert, the documents
 # of a replica.
 OF_RANK, OF_GROUP, OF_SENDER, OF_EXPERT, OF_REPLICA = range(5)
@@ -22,9 +23,18 @@ def hashed_normal(seed: int, purpose: int, subject: int, op: int) -> float:
     the same. purpose: the kind of subject. subject: the rank, the group's lowest rank, the expert, or the
     replica.
     """
-    digest = blake2b(pack("<QQQQ", seed, purpose, subject, op), digest_size=4 * _UNIFORMS).digest()
-    total: int = sum(unpack(_HASHES, digest))
-    return (total + _UNIFORMS / 2) / 2**32 - _UNIFORMS / 2
+    return hashed_normals(seed, purpose, subject, (op,))[0]
+
+
+def hashed_normals(seed: int, purpose: int, subject: int, ops: Iterable[int]) -> list[float]:
+    """Returns the numbers of several ops of a subject."""
+    prefix, unpack, size = pack("<QQQ", seed, purpose, subject), _HASHES.unpack, 4 * _UNIFORMS
+    return [
+        (sum(unpack(blake2b(prefix + op.to_bytes(8, "little"), digest_size=size).digest())) + _UNIFORMS / 2)
+        / 2**32
+        - _UNIFORMS / 2
+        for op in ops
+    ]
 
 
 def hashed_lognormal(

@@ -447,6 +447,10 @@ class MegatronRows:
             return Row(name, ops, self._tensor("REDUCESCATTER", act), self._tensor("ALLGATHER", act))
         return Row(name, ops, self._tensor("ALLREDUCE", act), None)
 
+    def count_layer_rows(self, kind: int) -> int:
+        """Returns how many rows a layer of a kind has, without copies of its activations."""
+        return len(self._layer(kind))
+
     def _layer(self, kind: int) -> list[Row]:
         """Returns the rows of a layer of a kind."""
         costs, training = self.costs, self.training

@@ -35,7 +35,7 @@ def map_fields(path: str, whole: dict[str, Any], map_path: str) -> tuple[dict[st
             message = f"found {quote_value(key)}, expected family and [fields]"
             raise refusal(map_path, message, locate_in_table(text, key))
     family = table.get("family")
-    if family is not None and family not in FAMILIES:
+    if family is not None and not (isinstance(family, str) and family in FAMILIES):
         close = difflib.get_close_matches(str(family), FAMILIES, 3, 0.4) or [*FAMILIES][:3]
         message = f"family: found {quote_value(family)}, expected one like {', '.join(close)}"
         raise refusal(map_path, message, locate_in_table(text, "family"))

@@ -24,6 +24,7 @@ from simcore.program.overrides import (
     time_scales,
 )
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 
 # The dimensions of an unknown run.
 _MOST_DIMENSIONS = 10**6
@@ -58,7 +59,7 @@ def _named_factor(field: str, most: int | None = None) -> Callable[[str, int, in
         none = "none" if field == "stage_scale" else None
         flag, form = flag_of(field), _WORDS.get(field, TRACE_FORMS[field])
         left, factor = parse_factor(text, flag.option, form, zero=True)
-        if not left or (most is not None and left != none and not (left.isdecimal() and int(left) <= most)):
+        if not left or (most is not None and left != none and not (is_whole(left) and int(left) <= most)):
             raise UsageError(f"{flag.option} {printable(text, 60)}: {form} is expected")
         return factor
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from simcore.program.blocks import Structure
 from simcore.program.order import KINDS, SINGLE_STAGE, Action, Order, Placement
 from simcore.program.schedules import SCHEDULES, Schedule
 from simcore.records import NamedTuple, Struct, field
+from simcore.units import split_by_weight
 from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
@@ -113,7 +114,45 @@ class OverlapCost(NamedTuple):
     """
 
     collective: CollectiveCost
-    costs: tuple[tuple[ComputeCost | CollectiveCost, int], ...]
+    costs: tuple[tuple[ComputeCost | CollectiveCost | SplitCost, int], ...]
+
+
+class SplitCost(NamedTuple):
+    """A cell whose collective and products are split (`SplitCell`), as one op: no other collective is on its
+    stream when it begins, and none of its own when it ends.
+    """
+
+    collective: CollectiveCost
+    """The whole collective."""
+    split_count: int
+    """How many splits the products have, one more than the collective."""
+    before: ComputeCost
+    """What comes before the products."""
+    product_ns: int
+    """The compute of the products, ns."""
+    rest: ComputeCost
+    """What follows the products."""
+
+    def ns_of(self, price: Callable[[ComputeCost | CollectiveCost], int]) -> int:
+        """Returns the duration. price: what a cost takes alone."""
+        moves, whole_ns = self.split_count - 1, price(self.collective)
+        splits = [whole_ns * (move + 1) // moves - whole_ns * move // moves for move in range(moves)]
+        scale = self.before.scale
+        products = [
+            price(ComputeCost(ns, scale)) for ns in split_by_weight((1,) * self.split_count, self.product_ns)
+        ]
+        time = arrival = price(self.before)
+        if self.collective.collective == "ALLGATHER":
+            time += products[0]
+            for split_ns, product_ns in zip(splits, products[1:], strict=True):
+                arrival += split_ns
+                time = max(time, arrival) + product_ns
+        else:
+            for split_ns, product_ns in zip(splits, products, strict=False):
+                time += product_ns
+                arrival = max(time, arrival) + split_ns
+            time = max(time + products[-1], arrival)
+        return time + price(self.rest)
 
 
 class SequenceCost(NamedTuple):
@@ -122,12 +161,14 @@ class SequenceCost(NamedTuple):
     costs: each distinct cost with how often it is there.
     """
 
-    costs: tuple[tuple[ComputeCost | CollectiveCost | OverlapCost, int], ...]
+    costs: tuple[tuple[ComputeCost | CollectiveCost | OverlapCost | SplitCost, int], ...]
 
 
 # Codes of the steps of a part of a micro-batch: (code, its cost, its stream among those of the part; of a
-# JOIN the index of the BEGIN that it waits for).
-RUN, BEGIN, BLOCK, JOIN = range(4)
+# JOIN the index of the BEGIN that it waits for). MARK notes on the stream behind it, a mark, when the next
+# collective of a stream can begin. ADVANCE counts what follows from there on, and AWAIT waits until what was
+# counted is over.
+RUN, BEGIN, BLOCK, JOIN, MARK, ADVANCE, AWAIT = range(7)
 
 
 class PartCost(NamedTuple):
@@ -138,13 +179,18 @@ class PartCost(NamedTuple):
     """
 
     streams: tuple[int, ...]
-    """The streams of these collectives."""
-    steps: tuple[tuple[int, Cost | SequenceCost | OverlapCost, int], ...]
+    """The streams of these collectives, and marks (`mark_of`)."""
+    steps: tuple[tuple[int, Cost | SequenceCost | OverlapCost | SplitCost, int], ...]
+
+
+def mark_of(stream: int) -> int:
+    """Returns the mark of a stream: when the gathers of a step began on it."""
+    return len(STREAMS) + stream
 
 
 Cost = ComputeCost | CollectiveCost | TransferCost
 # Includes costs of several ops as one, for runs of which only the step time is needed.
-AnyCost = Cost | SequenceCost | OverlapCost | PartCost
+AnyCost = Cost | SequenceCost | OverlapCost | SplitCost | PartCost
 
 
 class Receive(NamedTuple):

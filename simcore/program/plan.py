@@ -12,12 +12,15 @@ from simcore.layout import Layout
 from simcore.names import STAGE_LAYOUTS
 from simcore.program.blocks import Structure, is_embedding, is_layer
 from simcore.program.ops import (
+    ADVANCE,
+    AWAIT,
     BEGIN,
     BLOCK,
     COMPUTE,
     FWD,
     IG,
     JOIN,
+    MARK,
     OPT,
     RECOMPUTE,
     RUN,
@@ -31,9 +34,12 @@ from simcore.program.ops import (
     OverlapCost,
     PartCost,
     SequenceCost,
+    SplitCost,
+    mark_of,
 )
 from simcore.program.order import SINGLE_STAGE, Placement
 from simcore.program.overrides import ANY_ROW
+from simcore.program.schedules import FORWARD_ONLY
 from simcore.records import NamedTuple, Struct, field
 from simcore.units import split_by_weight
 from simcore.workload import Cells, Workload
@@ -98,6 +104,8 @@ class Plan(Struct):
     """For such runs: the streams that are idle whenever a collective begins that compute waits for. It and
     what overlaps with it are one op, too.
     """
+    shared: dict[object, Any] = field(default_factory=dict)
+    """For such runs: what stages with the same rows, or equal rows, have in common."""
     was_busy: bool = False
     """Whether another collective was found on one of the idle streams: this plan has no valid times then."""
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
@@ -196,9 +204,7 @@ class Plan(Struct):
             or workload.split_cells
         ):
             return None
-        if self._first_equal_rows is None:
-            self._first_equal_rows = _find_first_equal_rows(workload, self.structure)
-        content = part, tuple([self._first_equal_rows[row] for row in rows])
+        content = part, tuple([self.first_equal_row(row) for row in rows])
         other = self._by_content.setdefault(content, rows)
         if other == rows:
             return None
@@ -207,6 +213,12 @@ class Plan(Struct):
         copied_ops = ops.part(0, len(ops))
         copied_ops.row = array("i", map(here.__getitem__, ops.row))
         return OpSegment(copied_ops, joins)
+
+    def first_equal_row(self, row: int) -> int:
+        """Returns the first row with the name and the cells of a row."""
+        if self._first_equal_rows is None:
+            self._first_equal_rows = _find_first_equal_rows(self.workload, self.structure)
+        return self._first_equal_rows[row]
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
         """Returns {row: the rows of `rows` (ascending) that run forward again before its input gradient}.
@@ -273,6 +285,10 @@ def _find_first_equal_rows(workload: Workload, structure: Structure) -> list[int
         columns += [cells.compute_ns, cells.collective, cells.group, cells.bytes]
         if cells.asynchronous:
             columns.append([row in cells.asynchronous for row in range(len(workload))])
+    if workload.split_cells:
+        split_phases: tuple[Phase, ...] = ("fwd", "ig")
+        for phase in split_phases:
+            columns.append([workload.split_cells.get((phase, row)) for row in range(len(workload))])
     first: dict[tuple[object, ...], int] = {}
     first_row = [first.setdefault(content, row) for row, content in enumerate(zip(*columns, strict=True))]
     packed = workload.packed.compute_ns if workload.packed is not None else ()
@@ -371,6 +387,18 @@ class RowBuilder:
         assert group is not None
         assert self._wait is not None
         moves = count - 1
+        rest_ns = cells.compute_ns[row] - split_cell.before_ns - split_cell.product_ns
+        if self.plan.merged_streams and STREAM_OF_GROUP[group] in self.plan.merged_streams:
+            scale = self.plan.layer_scale(row, cells)
+            whole = CollectiveCost(name, group, size)
+            # Its kind of group is among the costs of the plan, as folding needs it.
+            self.plan.cost(whole)
+            what = SplitCost(
+                whole, count, ComputeCost(split_cell.before_ns, scale), split_cell.product_ns,
+                ComputeCost(rest_ns, scale),
+            )  # fmt: skip
+            self.ops.append(COMPUTE, phase, 1, self.plan.cost(what), row, self.microbatch_of.get(row, -1))
+            return
         split_costs = [
             CollectiveCost(name, group, size * (move + 1) // moves - size * move // moves, size, move, moves)
             for move in range(moves)
@@ -444,12 +472,44 @@ class RowBuilder:
             self.forward(row, RECOMPUTE)
 
 
-def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
+# (position in a segment, index of a gather that its op there waits for), ascending.
+GatherWaits = Sequence[tuple[int, int]]
+
+
+class Gathers(Struct):
+    """The gathers that are issued at the start of a step, in their order."""
+
+    streams: Sequence[int] = ()
+    """The stream of each."""
+    costs: Sequence[Any] = ()
+    """The cost of each."""
+
+    def segment(self, plan: Plan, row: int) -> OpSegment:
+        """Returns their issue: marks of when each stream begins with them, and all of a stream as one.
+        row: of the first one.
+        """
+        streams = tuple(dict.fromkeys(self.streams))
+        lanes = tuple(lane for stream in streams for lane in (stream, mark_of(stream)))
+        steps: list[Any] = [(MARK, _NOTHING, 2 * index) for index in range(len(streams))]
+        for index, stream in enumerate(streams):
+            steps.append((BEGIN, self.between(stream, 0, len(self.costs)), 2 * index))
+        return _one_op(PartCost(lanes, tuple(steps)), streams, plan, WG, row)
+
+    def between(self, stream: int, first: int, last: int) -> SequenceCost:
+        """Returns the cost of gathers first..last-1 on a stream, one after another."""
+        costs = zip(self.streams[first:last], self.costs[first:last], strict=True)
+        return SequenceCost(tuple(Counter(cost for other, cost in costs if other == stream).items()))
+
+
+def merge_ops(
+    segment: OpSegment, plan: Plan, gathers: Gathers | None = None, gather_waits: GatherWaits = ()
+) -> OpSegment:
     """Returns the same part with ops that can only run one after another merged into one, of the first one's
     row and phase.
 
     Those are compute, collectives on the streams of `plan.merged_streams` that compute waits for, and a
-    collective on one of `plan.idle_streams` with what overlaps with it.
+    collective on one of `plan.idle_streams` with what overlaps with it. gather_waits: what its ops wait for
+    among `gathers`.
     """
     assert plan.merged_streams is not None
     costs: list[Any] = [cost for _, cost in plan.costs]
@@ -457,6 +517,9 @@ def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
     waits: dict[int, list[int]] = {}
     for position, waited in segment.joins:
         waits.setdefault(position, []).append(waited)
+    # A gather is no op of the segment: its number counts down from -1, and no merged op has its end inside.
+    for position, gather in gather_waits:
+        waits.setdefault(position, []).append(-1 - gather)
     awaited = {op: waiter for waiter, op in segment.joins}
     # Collectives that ended within a merged op.
     ended: set[int] = set()
@@ -475,9 +538,13 @@ def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
 
     op = 0
     while True:
-        joins += [(len(merged_ops), number_of[waited]) for waited in waits.get(op, ()) if waited not in ended]
+        joins += [
+            (len(merged_ops), waited if waited < 0 else number_of[waited])
+            for waited in waits.get(op, ())
+            if waited not in ended
+        ]
         if op == count:
-            return _merge_part(OpSegment(merged_ops, joins), plan)
+            return _merge_part(OpSegment(merged_ops, joins), plan, gathers)
         together: Counter[Any] = Counter()
         until = op
         while until < count and (until == op or ended.issuperset(waits.get(until, ()))):
@@ -503,39 +570,59 @@ def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
             op += 1
 
 
-def _merge_part(segment: OpSegment, plan: Plan) -> OpSegment:
+def _merge_part(segment: OpSegment, plan: Plan, gathers: Gathers | None) -> OpSegment:
     """Returns the same part as one op, and one that takes no time on each of its streams, for which ops wait
     that wait for the part's collectives.
     """
     ops = segment.ops
     streams = tuple(dict.fromkeys(stream for stream in ops.stream if stream != COMPUTE))
-    if len(ops) < 2 or not streams:
+    marks = dict.fromkeys(
+        mark_of(gathers.streams[-1 - waited]) for _, waited in segment.joins if waited < 0 and gathers
+    )
+    if (len(ops) < 2 or not streams) and not marks:
         return segment
+    lanes = (*streams, *marks)
     costs: list[Any] = [cost for _, cost in plan.costs]
     waits: dict[int, list[int]] = {}
     for position, waited in segment.joins:
         waits.setdefault(position, []).append(waited)
     begin_order: dict[int, int] = {}
-    steps = []
+    steps: list[Any] = []
+    # By stream how many of the gathers are counted_gathers.
+    counted_gathers = dict.fromkeys(marks, 0)
     for op in range(len(ops) + 1):
-        steps += [
-            (JOIN, _NOTHING, begin_order[waited]) for waited in waits.get(op, ()) if waited in begin_order
-        ]
+        for waited in waits.get(op, ()):
+            if waited in begin_order:
+                steps.append((JOIN, _NOTHING, begin_order[waited]))
+            elif waited < 0 and gathers is not None:
+                stream, until = gathers.streams[-1 - waited], -waited
+                mark = mark_of(stream)
+                lane = lanes.index(mark)
+                if until > counted_gathers[mark]:
+                    steps.append((ADVANCE, gathers.between(stream, counted_gathers[mark], until), lane))
+                    counted_gathers[mark] = until
+                    steps.append((AWAIT, _NOTHING, lane))
         if op == len(ops):
             break
         stream, cost = ops.stream[op], costs[ops.cost[op]]
         if stream == COMPUTE:
             steps.append((RUN, cost, 0))
         elif ops.blocking[op]:
-            steps.append((BLOCK, cost, streams.index(stream)))
+            steps.append((BLOCK, cost, lanes.index(stream)))
         else:
             begin_order[op] = len(begin_order)
-            steps.append((BEGIN, cost, streams.index(stream)))
-    part_ops, phase, row = Ops(), ops.phase[0], ops.row[0]
-    part_ops.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
+            steps.append((BEGIN, cost, lanes.index(stream)))
+    phase, row = (ops.phase[0], ops.row[0]) if ops else (FWD, -1)
+    return _one_op(PartCost(lanes, tuple(steps)), streams, plan, phase, row)
+
+
+def _one_op(part: PartCost, streams: Iterable[int], plan: Plan, phase: int, row: int) -> OpSegment:
+    """Returns a part as one op, and one that takes no time on each of these streams."""
+    ops = Ops()
+    ops.append(COMPUTE, phase, 1, plan.cost(part), row)
     for stream in streams:
-        part_ops.append(stream, phase, 0, plan.cost(_NOTHING), row)
-    return OpSegment(part_ops, [])
+        ops.append(stream, phase, 0, plan.cost(_NOTHING), row)
+    return OpSegment(ops, [])
 
 
 _NOTHING = ComputeCost(0)
@@ -564,6 +651,8 @@ def schedule_defaults(
     """
     if workload.is_table or queued:
         return ONE_LOOP
+    if workload.header.inference:
+        return ScheduleDefaults(FORWARD_ONLY, workload.header.ga or 1)
     if workload.stages:
         # A single stage runs its micro-batches one after another, each forward and backward.
         return ScheduleDefaults("1f1b", workload.header.ga or 1)

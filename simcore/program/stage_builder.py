@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from simcore.program.ops import (
     COMPUTE,
@@ -23,7 +25,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import OpSegment, Plan, RowBuilder, merge_ops
+from simcore.program.plan import Gathers, OpSegment, Plan, RowBuilder, merge_ops
 from simcore.records import NamedTuple
 from simcore.units import split_by_weight
 from simcore.workload.model import Phase
@@ -61,6 +63,7 @@ class StageBuilder:
         self._outstanding: list[int] = []
         self._pass_ends: list[int] = []
         self._held_chunks = 0
+        self._has_backward = True
         self._peak_chunks = 0
         self._chunk_changes: list[tuple[int, int, int]] = []
         self._step = 0
@@ -72,8 +75,9 @@ class StageBuilder:
         # Chunk -> its first micro-batch forward; its last one whose weight gradients are made.
         self._first_forward: dict[int, int] = {}
         self._last_gradient: dict[int, int] = {}
-        # (copy, row) -> the gathers that its first forward waits for.
+        # (copy, row) -> the gathers that its first forward waits for, and all of them where ops are merged.
         self._gathered: dict[tuple[int, int], list[int]] = {}
+        self._gathers = Gathers()
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
         stages = plan.workload.stages
@@ -87,11 +91,9 @@ class StageBuilder:
         """Append all steps, or so many: the start of each, its actions in order, its end. No step waits for
         one of another stage.
         """
-        for action in actions:
-            if action.kind == "F":
-                self._first_forward.setdefault(action.chunk, action.microbatch)
-            elif action.kind != "I":
-                self._last_gradient[action.chunk] = action.microbatch
+        self._has_backward = any(action.kind != "F" for action in actions)
+        if not (self._first_forward or self._last_gradient):
+            self.find_ends(actions)
         for step in range(self.plan.steps if steps is None else steps):
             self._step = step
             if step:
@@ -100,17 +102,34 @@ class StageBuilder:
             self._run_actions(actions)
             self.end_of_step()
 
+    def find_ends(self, actions: Sequence[Action]) -> None:
+        """Find the first forward of each chunk among these actions, and the last one that makes gradients."""
+        for action in actions:
+            if action.kind == "F":
+                self._first_forward.setdefault(action.chunk, action.microbatch)
+            elif action.kind != "I":
+                self._last_gradient[action.chunk] = action.microbatch
+
+    def list_ends(self, actions: Sequence[Action]) -> tuple[Action, ...]:
+        """Returns these first and last ones of all actions."""
+
+        def is_end(action: Action) -> bool:
+            of_chunk = self._first_forward if action.kind == "F" else self._last_gradient
+            return action.kind != "I" and of_chunk.get(action.chunk) == action.microbatch
+
+        return tuple(filter(is_end, actions))
+
     def _run_actions(self, actions: Sequence[Action]) -> None:
         do = {"F": self.forward, "B": self.backward, "I": self.input_grad, "W": self.weight_grad}
         waiting: Action | None = None
         for action in actions:
-            if waiting is None and action.paired and self.plan.overlapped and not self._is_special(action):
+            if waiting is None and action.paired and self.plan.overlapped and not self.is_special(action):
                 waiting = action
                 continue
             first = len(self.ops)
             if waiting is None:
                 do[action.kind](action.microbatch, action.chunk)
-            elif self._is_special(action):
+            elif self.is_special(action):
                 do[waiting.kind](waiting.microbatch, waiting.chunk)
                 self._stretches.append(first, len(self.ops), waiting, self._step)
                 first, waiting = len(self.ops), None
@@ -134,6 +153,8 @@ class StageBuilder:
         self._send(FWD, microbatch, way.position, way.behind)
         if way.has_loss:
             self._segment("fwd", microbatch, self.plan.loss_rows(self.stage, chunk))
+        if not self._has_backward:
+            self._hold(chunk, -1)
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
         """Append B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
@@ -172,15 +193,22 @@ class StageBuilder:
         else:
             self._segment(part, microbatch, rows)
 
-    def _is_special(self, action: Action) -> bool:
+    def is_special(self, action: Action) -> bool:
         """Returns whether collectives of the start or the end of the step run among the rows of an action."""
         microbatch, chunk = action.microbatch, action.chunk
         if action.kind == "F":
             return self._gathers_first(microbatch, chunk)
         return action.kind != "I" and self._reduces_last(microbatch, chunk)
 
+    def special_ops(self, action: Action) -> None:
+        """Append the rows of an action among which such collectives run, nothing of other stages."""
+        if action.kind == "F":
+            self._forward_as_gathered(action.microbatch, action.chunk)
+        else:
+            self._gradients(action.microbatch, action.chunk, "bwd" if action.kind == "B" else "wg")
+
     def _gathers_first(self, microbatch: int, chunk: int) -> bool:
-        return bool(self._gathered) and self._first_forward[chunk] == microbatch
+        return self._first_forward.get(chunk) == microbatch and self._gathers_in_forward()
 
     def _reduces_last(self, microbatch: int, chunk: int) -> bool:
         last = self._last_gradient[chunk] == microbatch
@@ -249,25 +277,37 @@ class StageBuilder:
             if segment is not None:
                 self.plan.segments[key] = segment
                 return segment
-            segment = OpSegment(Ops(), [])
-            ops, joins, _ = segment
-            row_ops = RowBuilder(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
+            segment, row_ops = self._empty_segment()
+            merged = self.plan.merged_streams is not None
             if part == "fwd":
                 for row in rows:
-                    row_ops.forward(row)
+                    if not (merged and self._repeat_row(segment.ops, part, row)):
+                        row_ops.forward(row)
             else:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
-                    self._row_gradients(row_ops, part, row, recomputed)
+                    repeats = merged and row not in recomputed
+                    if not (repeats and self._repeat_row(segment.ops, part, row)):
+                        self._row_gradients(row_ops, part, row, recomputed)
             if self.plan.merged_streams is not None:
                 segment = merge_ops(segment, self.plan)
             segment = self.plan.segments[key] = self.plan.with_inner(segment)
         return segment
 
+    def _empty_segment(self) -> tuple[OpSegment, RowBuilder]:
+        """Returns a segment, and what appends rows to it."""
+        segment = OpSegment(Ops(), [])
+        ops, joins, _ = segment
+        return segment, RowBuilder(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
+
     def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
-        segment, first = self.part_ops(part, rows), len(self.ops)
         if self.plan.merged_streams is not None:
-            self.parts.append((first, (part, rows)))
+            self.parts.append((len(self.ops), (part, rows)))
+        self._append(self.part_ops(part, rows), microbatch)
+
+    def _append(self, segment: OpSegment, microbatch: int) -> None:
+        """Append the ops of a segment, and their waits."""
+        first = len(self.ops)
         if segment.inner is None:
             self.ops.extend(segment.ops, microbatch)
             self._remember_asynchronous(first)
@@ -375,20 +415,27 @@ class StageBuilder:
             any(self._weights(self._copy_rows(chunk, self._last_gradient[chunk]))) for chunk in chunks
         )
 
+    def _gathers_in_forward(self) -> bool:
+        """Returns whether gathers can be shared out: some row of a first forward has a wg time."""
+        if not self.plan.overlap_param_gather or not self.plan.microbatches:
+            return False
+        chunks = range(0, self.plan.placement.chunks, self.plan.placement.parts)
+        return any(any(self._weights(self._copy_rows(chunk, self._first_forward[chunk]))) for chunk in chunks)
+
     def _gradients_and_reductions(
         self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]
     ) -> None:
         """Append the rows in reverse, each row's share of every reduction issued after its weight
         gradient.
         """
-        wg = self.plan.workload.wg
-        order = self._copy_rows(chunk, microbatch)[::-1]
-        weights = self._weights(order)
-        parts = {
-            reduction: self._bucket_bytes(reduction, chunk, microbatch, order, weights)
-            for reduction in self._points[1]
-        }
-        row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
+        if self.plan.merged_streams is not None:
+            segment = self._shared(
+                (part, chunk), lambda: self._merge_reductions(microbatch, chunk, part, rows)
+            )
+            self._append(segment, microbatch)
+            return
+        wg, by_reduction = self.plan.workload.wg, self._reduction_bytes(microbatch, chunk)
+        row_ops = self._row_ops_of(dict.fromkeys([*rows, *by_reduction], microbatch))
         recomputed = self.plan.recomputed(rows)
         for row in reversed(rows):
             first = len(self.ops)
@@ -398,9 +445,52 @@ class StageBuilder:
                 first = len(self.ops)
             else:
                 self._row_gradients(row_ops, part, row, recomputed)
-            for reduction, by_row in parts.items():
+            for reduction, by_row in by_reduction.items():
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
             self._remember_asynchronous(first)
+
+    def _merge_reductions(self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]) -> OpSegment:
+        """Returns the same rows and reductions merged."""
+        wg, by_reduction = self.plan.workload.wg, self._reduction_bytes(microbatch, chunk)
+        recomputed = self.plan.recomputed(rows)
+        segment, row_ops = self._empty_segment()
+        for row in reversed(rows):
+            if row in recomputed or not self._repeat_row(segment.ops, part, row):
+                self._row_gradients(row_ops, part, row, recomputed)
+            for reduction, by_row in by_reduction.items():
+                row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
+        return merge_ops(segment, self.plan)
+
+    def _repeat_row(self, ops: Ops, part: str, row: int) -> bool:
+        """Append the ops of a row as those of the first row with its cells. Returns False, and appends
+        nothing, where ops wait for those of other rows.
+        """
+        if self.plan.workload.waits:
+            return False
+        key = part, self.plan.first_equal_row(row)
+        if key not in self.plan.shared:
+            segment, row_ops = self._empty_segment()
+            if part == "fwd":
+                row_ops.forward(row)
+            else:
+                self._row_gradients(row_ops, part, row, {})
+            self.plan.shared[key] = None if segment.joins else segment.ops
+        equal_ops: Ops | None = self.plan.shared[key]
+        if equal_ops is None:
+            return False
+        ops.extend(equal_ops, -1)
+        first = len(ops) - len(equal_ops)
+        ops.row[first:] = array("i", (row,)) * len(equal_ops)
+        return True
+
+    def _reduction_bytes(self, microbatch: int, chunk: int) -> dict[int, dict[int, int]]:
+        """Returns by reduction the bytes that are sent at each row."""
+        order = self._copy_rows(chunk, microbatch)[::-1]
+        weights = self._weights(order)
+        return {
+            reduction: self._bucket_bytes(reduction, chunk, microbatch, order, weights)
+            for reduction in self._points[1]
+        }
 
     def _bucket_bytes(
         self, buffer: int, chunk: int, microbatch: int, order: list[int], weights: list[int]
@@ -431,7 +521,16 @@ class StageBuilder:
 
     def _issue_gathers(self) -> None:
         """Issues the parameter gathers of all layers; a layer's first forward waits for its gather."""
+        if self.plan.merged_streams is None:
+            self._gathered = self._append_gathers(self.ops, self._row_ops)
+            return
+        self._gathers, self._gathered, segment = self._shared(("gathers",), self._merge_gathers)
+        self._append(segment, -1)
+
+    def _append_gathers(self, ops: Ops, row_ops: RowBuilder) -> dict[tuple[int, int], list[int]]:
+        """Append the gathers to `ops`, and return those that each row of a copy waits for."""
         wg = self.plan.workload.wg
+        gathered: dict[tuple[int, int], list[int]] = {}
         for copy in range(self.plan.placement.copies):
             chunk = copy * self.plan.placement.parts
             order = self._copy_rows(chunk, self._first_forward[chunk])
@@ -444,16 +543,30 @@ class StageBuilder:
                 for gather in self._points[4]
             }
             for row in order:
-                first = len(self.ops)
+                first = len(ops)
                 for gather, by_row in parts.items():
-                    self._row_ops.part_of_collective(wg, gather, WG, False, by_row[row])
-                self._gathered[copy, row] = list(range(first, len(self.ops)))
-                self._remember_asynchronous(first)
+                    row_ops.part_of_collective(wg, gather, WG, False, by_row[row])
+                gathered[copy, row] = list(range(first, len(ops)))
+                if ops is self.ops:
+                    self._remember_asynchronous(first)
+        return gathered
+
+    def _merge_gathers(self) -> tuple[Gathers, dict[tuple[int, int], list[int]], OpSegment]:
+        """Returns the gathers, those that each row of a copy waits for, and their issue."""
+        ops = Ops()
+        gathered = self._append_gathers(ops, RowBuilder(self.plan, ops))
+        table = [cost for _, cost in self.plan.costs]
+        gathers = Gathers(ops.stream, [table[cost] for cost in ops.cost])
+        return gathers, gathered, gathers.segment(self.plan, ops.row[0]) if ops else OpSegment(ops, [])
 
     def _forward_as_gathered(self, microbatch: int, chunk: int) -> None:
         """Append the first F of a chunk: each row waits for its parameters."""
         copy = chunk // self.plan.placement.parts
         rows = self.plan.rows(self.stage, microbatch, chunk)
+        if self.plan.merged_streams is not None:
+            segment = self._shared(("fwd", chunk), lambda: self._merge_gathered(copy, rows))
+            self._append(segment, microbatch)
+            return
         row_ops = self._row_ops_of(dict.fromkeys(rows, microbatch))
         for row in rows:
             self._join(self._gathered.get((copy, row), []))
@@ -462,6 +575,27 @@ class StageBuilder:
                 self._segment("fwd", microbatch, (row,))
             else:
                 row_ops.forward(row)
+
+    def _merge_gathered(self, copy: int, rows: tuple[int, ...]) -> OpSegment:
+        """Returns the same rows merged."""
+        segment, row_ops = self._empty_segment()
+        waits: list[tuple[int, int]] = []
+        for row in rows:
+            waits += [(len(segment.ops), gather) for gather in self._gathered.get((copy, row), ())]
+            if not self._repeat_row(segment.ops, "fwd", row):
+                row_ops.forward(row)
+        return merge_ops(segment, self.plan, self._gathers, waits)
+
+    def _shared(self, what: tuple[object, ...], build: Callable[[], Any]) -> Any:
+        """Returns what stages of a model with the same rows share. what: its name and its chunk."""
+        stages = self.plan.workload.stages
+        if not stages:
+            return build()
+        key = (what, stages[self.stage].prologue, stages[self.stage].chunks)
+        shared = self.plan.shared
+        if key not in shared:
+            shared[key] = build()
+        return shared[key]
 
     def _repeats_alone(self, phase: Phase, row: int) -> bool:
         """Returns whether a row's ops wait for each other, and only their first for those of other rows."""
@@ -515,7 +649,7 @@ class StageBuilder:
         That is once for each copy of a stage, as everything at the start and the end of a step.
         """
         self._gathered.clear()
-        if self.plan.overlap_param_gather and self.plan.microbatches:
+        if self._gathers_in_forward():
             self._issue_gathers()
         for row in self._repeat_for_copies(self._prologue):
             self._row_ops.forward(row)

@@ -7,7 +7,7 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.model.aicb import AicbConfig, AicbRow
 from simcore.records import NamedTuple, Struct, asdict
-from simcore.units import group_digits
+from simcore.units import group_digits, is_whole
 from simcore.workload import Workload
 from simcore.workload.model import Cells
 
@@ -45,7 +45,7 @@ class Difference(Struct, frozen=True):
 
 
 def _format_value(text: str) -> str:
-    return group_digits(int(text)) if text.isdigit() and len(text) < 20 else printable(text, 40)
+    return group_digits(int(text)) if is_whole(text) else printable(text, 40)
 
 
 class RowDifferences(NamedTuple):

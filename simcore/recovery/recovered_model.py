@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from simcore.diagnostics import UsageError, printable
@@ -13,6 +12,7 @@ from simcore.recovery.difference import Difference, RowDifferences, compare_rows
 from simcore.recovery.published_models import find_published_model
 from simcore.recovery.solving import find_configs
 from simcore.recovery.statement import NAMES, Reference, first_foreign, on_layout, reference_of, statement_of
+from simcore.shell_words import quote_word
 from simcore.units import group_digits, plural
 from simcore.workload import Workload
 
@@ -70,7 +70,7 @@ class RecoveredModel(Struct, frozen=True, dict=True):
         if self.config is None:
             return ""
         arguments = aicb_arguments(self.config, self.times is not None, self.path)
-        return f"wltui export --as-aicb {self.mode} --aicb-args {shlex.quote(arguments)} --format simai"
+        return f"wltui export --as-aicb {self.mode} --aicb-args {quote_word(arguments)} --format simai"
 
     def line(self) -> str:
         """Returns a summary in one line."""
@@ -406,5 +406,5 @@ def aicb_arguments(config: AicbConfig, aiob: bool, path: str = "") -> str:
     arguments = [f"--{name} {value}" for name, value in pairs]
     arguments += [f"--{name}" for name, on in switches if on]
     if aiob and path:
-        arguments.append(f"--comp_filepath {shlex.quote(path)}")
+        arguments.append(f"--comp_filepath {quote_word(path)}")
     return " ".join(arguments)

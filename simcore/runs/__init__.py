@@ -30,6 +30,10 @@ def open_run(run_input: RunInput) -> Run:
         from simcore.runs.executed import run_execution
 
         return run_execution(Execution(source, parameters))
+    if source.source == "hung":
+        from simcore.runs.hung import run_dumps
+
+        return run_dumps(run_input)
     from simcore.runs.measured import run_recording
 
     return run_recording(source, parameters)

@@ -17,15 +17,14 @@ from simcore.workload import Workload
 from simcore.workload.model import DegreeParameters
 
 if TYPE_CHECKING:
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
     from simcore.program.order_files import ReadOrder
+    from simcore.sources.inputs import Opened
 
 
 class FileCheck(Struct, frozen=True):
     """The result of checking one file."""
 
-    opened: Workload | MeasuredRun | ExecutionSet | ReadOrder | None
+    opened: Opened | ReadOrder | None
     """None for a file that cannot be opened."""
     diagnostics: tuple[Diagnostic, ...]
     """In the order of their locations."""
@@ -38,7 +37,7 @@ class FileCheck(Struct, frozen=True):
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
-def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> FileCheck:
+def check_file_of(open_file: Callable[[], Opened]) -> FileCheck:
     """Returns the diagnostics of the file that `open_file` opens, in the order of their locations.
 
     They are those of its reader, and those of a run without any parameter that are about the file: what its
@@ -54,6 +53,10 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]
             from simcore.chakra.opening import find_structure
 
             diagnostics += find_structure(workload).errors
+        if workload.source == "hung":
+            from simcore.flight.findings import find_hang
+
+            diagnostics += find_hang(workload)
         diagnostics.sort(key=_location_key)
         return FileCheck(workload, tuple(diagnostics))
     try:

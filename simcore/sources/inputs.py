@@ -7,7 +7,7 @@ fits.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.parameters import OpeningOptions
@@ -19,18 +19,22 @@ from simcore.workload.opening import read_beginning, read_file, read_source, str
 
 if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
+    from simcore.flight import FlightRecord
     from simcore.measured import MeasuredRun
     from simcore.model.launch import Launch
 
 
-def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
-    """Returns the workload, measured run or execution traces at `path`.
+Opened: TypeAlias = "Workload | MeasuredRun | ExecutionSet | FlightRecord"
 
-    A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
-    or one of them names, too. Raises InputError when it cannot be opened, UsageError when it does not have
-    what the options choose.
+
+def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
+    """Returns the workload, measured run, execution traces or flight recorder dumps at `path`.
+
+    A directory is a measured run or the dumps of a job, one file a rank, or a set of execution traces, which
+    a prefix of its files or one of them names, too. Raises InputError when it cannot be opened, UsageError
+    when it does not have what the options choose.
     """
-    options = options or OpeningOptions()
+    options = _with_rules(options or OpeningOptions())
     if may_be_traces(path):
         from simcore.chakra import find_set, open_set
 
@@ -42,18 +46,39 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Workload | M
         from simcore.measured import has_rank_traces, open_directory
 
         if not has_rank_traces(path):
+            from simcore.flight import begins_with_pickles
             from simcore.kineto.sets import profiler_files
 
+            record = _open_dumps(path, options) if begins_with_pickles(path) else None
+            if record is not None:
+                return record
             if any(profiler_files(path)[0]):
                 from simcore.kineto import open_profile
 
                 return open_profile(path, options)
+            from simcore.chakra import find_set, open_set
+
+            set_files = find_set(path, with_json=True)
+            if set_files is not None:
+                _refuse_choice(options, "execution traces")
+                return open_set(set_files)
+            record = _open_dumps(path, options)
+            if record is not None:
+                return record
         _refuse_choice(replace(options, run=None), "a directory without profiler traces")
         return open_directory(path, options.run)
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
         _refuse_choice(options, "a model")
         return model
-    file_format = format_of(read_beginning(path))
+    beginning = read_beginning(path)
+    file_format = format_of(beginning)
+    if (file_format is None or file_format.read is None) and beginning.lstrip().startswith(b"{"):
+        from simcore.chakra import find_set, is_trace_json, open_set
+
+        set_files = find_set(path, with_json=True) if is_trace_json(beginning) else None
+        if set_files is not None:
+            _refuse_choice(options, "execution traces")
+            return open_set(set_files)
     kind = "workload" if file_format is None else file_format.kind
     if kind == "profile":
         from simcore.kineto import open_profile
@@ -68,7 +93,7 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Workload | M
             _refuse_choice(options, "a workload file")
         return open_workload(path)
     _refuse_choice(options, "one file")
-    return _read_run(path, read_file(path))
+    return _read_dump(path, read_file(path)) if kind == "dump" else _read_run(path, read_file(path))
 
 
 def may_be_traces(path: str) -> bool:
@@ -79,9 +104,9 @@ def may_be_traces(path: str) -> bool:
 
 def read_input(
     stream: BinaryIO | None, options: OpeningOptions | None = None, name: str = "standard input"
-) -> Workload | MeasuredRun:
-    """Returns the workload or measured run in a stream; `name` is for messages."""
-    options = options or OpeningOptions()
+) -> Workload | MeasuredRun | FlightRecord:
+    """Returns the workload, measured run or flight recorder dump in a stream; `name` is for messages."""
+    options = _with_rules(options or OpeningOptions())
     source = stream_source(stream, name)
     file_format = format_of(source.head)
     kind = "workload" if file_format is None else file_format.kind
@@ -97,10 +122,12 @@ def read_input(
         return _made_model(name, source.all())
     if kind == "rank traces":
         return _read_run(name, source.all())
+    if kind == "dump":
+        return _read_dump(name, source.all())
     return read_source(name, source)
 
 
-def require_workload(opened: Workload | MeasuredRun | ExecutionSet, requester: str) -> Workload:
+def require_workload(opened: Opened, requester: str) -> Workload:
     """Returns the opened workload. requester: the option that needs one. Raises `UsageError` for
     another kind.
     """
@@ -110,9 +137,9 @@ def require_workload(opened: Workload | MeasuredRun | ExecutionSet, requester: s
     return opened
 
 
-def require_measured_run(opened: Workload | MeasuredRun | ExecutionSet, requester: str) -> MeasuredRun:
+def require_measured_run(opened: Opened, requester: str) -> MeasuredRun:
     """Returns the opened measured run. Raises `UsageError` for another kind."""
-    if isinstance(opened, Workload) or opened.source == "executed":
+    if isinstance(opened, Workload) or opened.source != "measured":
         subject = f"{requester} {printable(opened.path, 60)} is {opened.noun}"
         raise UsageError(
             f"{subject}; rank traces or profiler traces, a directory or one of them, are expected"
@@ -186,11 +213,37 @@ def is_schedule_file(path: str) -> bool:
         return False
 
 
+def _with_rules(options: OpeningOptions) -> OpeningOptions:
+    """Returns the options with the rules of their trace map."""
+    if options.trace_map is None:
+        return options
+    from simcore.sources.trace_maps import read_trace_map
+
+    return replace(options, trace_rules=read_trace_map(options.trace_map))
+
+
 def _read_run(path: str, data: bytes) -> MeasuredRun:
     # Imported here: a workload does not need the room of the traces.
     from simcore.measured import read_run
 
     return read_run(path, data)
+
+
+def _open_dumps(path: str, options: OpeningOptions) -> FlightRecord | None:
+    """Returns the record of a directory's flight recorder dumps; None without any."""
+    from simcore.flight import find_dumps, open_dumps
+
+    dumps, others = find_dumps(path)
+    if not dumps:
+        return None
+    _refuse_choice(options, "flight recorder dumps")
+    return open_dumps(path, dumps, others)
+
+
+def _read_dump(path: str, data: bytes) -> FlightRecord:
+    from simcore.flight import read_dump
+
+    return read_dump(path, data)
 
 
 def _refuse_choice(options: OpeningOptions, actual: str) -> None:

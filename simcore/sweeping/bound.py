@@ -7,8 +7,9 @@ that overlaps. Of the schedule only the placement of chunks counts, and whether 
 What ZeRO 2 and 3 send for a micro-batch runs one after another on its stream, which takes its time, too.
 
 Layers of one kind take the same time on every stage, so one of each kind is priced for all layouts that split
-it equally. What is not certain to take its time counts as nothing: where transmissions share ports, where
-groups are placed differently from stage to stage, where single ranks or ops have factors.
+it equally. Of uneven experts those of the fullest rank count, and of jitter the shortest that it can make.
+What is not certain to take its time counts as nothing: where transmissions share ports, where groups are
+placed differently from stage to stage, where rows have factors.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from simcore.analysis.fitting import find_training_schedule
 from simcore.cluster import Cluster, ClusterParameters, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
+from simcore.diagnostics import UsageError
 from simcore.engine.finish import part_times
 from simcore.folding.graph import is_aligned
 from simcore.layout import Layout
@@ -44,7 +46,9 @@ from simcore.program.ops import (
     OverlapCost,
     PartCost,
     SequenceCost,
+    SplitCost,
 )
+from simcore.program.overrides import parse_factor
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct, field, replace
@@ -56,6 +60,8 @@ from simcore.workload.model import GroupKind, Phase
 
 # Cached kinds of layout: those next to each other in a sweep.
 _MAX_CACHED = 512
+# The sum of twelve uniforms is at most so far off its mean (`simcore.model.hashed`).
+_LARGEST_NORMAL = 6
 _PARTS = ("fwd", "bwd", "ig", "wg")
 
 
@@ -84,8 +90,8 @@ class _Units(Struct, frozen=True):
 
     embedding: _Times
     """The embedding."""
-    layers: tuple[_Times, _Times]
-    """A dense layer, and one with experts."""
+    layers: tuple[_Times, ...]
+    """A layer of each kind."""
     head: _Times
     """The final rows and the loss."""
 
@@ -123,8 +129,8 @@ class _Ends(NamedTuple):
 class _Content(NamedTuple):
     """What a chunk consists of."""
 
-    layers: tuple[int, int]
-    """How many layers are dense, and how many have experts."""
+    layers: tuple[int, ...]
+    """How many layers are of each kind."""
     begins: bool
     """Whether it has the embedding."""
     ends: bool
@@ -171,7 +177,12 @@ class Bounds:
         assert model is not None
         # One layer of each kind is enough.
         layers = min(model.layers, model.moe.dense_layers + 1 if model.moe else 1)
-        self._few_layers_maker = ModelMaker(maker.path, replace(model, layers=layers))
+        few_layers = replace(model, layers=layers)
+        self._kinds: tuple[int, ...] = (0, 1)
+        if model.kinds:
+            self._kinds = tuple(sorted(set(model.pattern)))
+            few_layers = replace(model, layers=len(self._kinds), pattern=self._kinds)
+        self._few_layers_maker = ModelMaker(maker.path, few_layers)
         self._units: dict[object, _Units] = {}
         self._ends_of: dict[object, _Ends] = {}
         self._runs: dict[object, tuple[_Ends, list[_Run]]] = {}
@@ -179,16 +190,12 @@ class Bounds:
 
     def find_bound_ns(self, candidate: Candidate, training: Training) -> int:
         """Returns a step time that no run of a candidate is below, ns; 0 where nothing is certain."""
-        setup = Setup(self.workload, candidate.parameters)
-        parameters = setup.parameters
-        # Layers of several kinds are not told apart here.
-        if training.model.kinds:
+        shortest = _find_shortest(candidate)
+        if shortest is None:
             return 0
-        if (
-            parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or parameters.expert_imbalance or parameters.seq_imbalance
-            or setup.rules.network.needs_all_ranks
-        ):  # fmt: skip
+        setup = Setup(self.workload, shortest.parameters)
+        parameters = setup.parameters
+        if setup.rules.network.needs_all_ranks:
             return 0
         units = self._units_of(setup, training)
         rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))
@@ -245,7 +252,7 @@ class Bounds:
                 kinds = dict(training.kinds_of(stage, chunk))
                 position = training.position(stage, chunk)
                 contents.append(_Content(
-                    (kinds.get(False, 0), kinds.get(True, 0)), position == 0 and not is_both_ways,
+                    tuple(kinds.get(kind, 0) for kind in self._kinds), position == 0 and not is_both_ways,
                     training.is_last(stage, chunk) and not is_both_ways, ends.shared[stage][chunk],
                 ))  # fmt: skip
             if runs and runs[-1][1:] == (tuple(contents), ends.edges[stage]):
@@ -314,6 +321,9 @@ class Bounds:
         by_sizes: dict[tuple[UnitSize, ...], _ShardTraffic] = {}
 
         def build(sizes: tuple[UnitSize, ...]) -> _ShardTraffic:
+            if not sizes:
+                # A virtual stage may be empty.
+                return _NOT_SHARED
             sharded = sharded_rows(training, [Unit(size, [Row("", NOTHING)]) for size in sizes])
 
             def ns_of(row: Row, phase: Phase) -> int:
@@ -415,40 +425,38 @@ class Bounds:
         """Returns the times of one layer of each kind, and of the other parts of a stage, on a rank of stage
         0.
 
-        All ranks of the world are replicas of one stage here: compute waits for the slowest of so many. Where
-        groups of a stage do not lie as those of others do, its own ranks are all of them.
+        All ranks of the world are replicas of one stage here: compute waits for the slowest of so many.
         """
         parameters = setup.parameters
         aligned = self._find_shapes(setup, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
             aligned = False
-        replicas = training.dp * training.pp if aligned else training.dp
-        # Gradients that are added up take longer. Where the host is the slowest part, its time is rounded
-        # differently, too: one micro-batch alone gave 24 ns more than a step of 5.5 ms took.
-        accumulates = training.zero < 2 and training.microbatches > 1
+        replicas = training.dp * training.pp
+        # A single micro-batch adds its gradients to none, as those of ZeRO 2 and 3 do.
+        few = 2 if training.zero < 2 and training.microbatches > 1 else 1
         one_stage = replace(
             parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, pipeline_layout=None,
             account_for_embedding=False, account_for_loss=False, zero=None, steps=1,
             world=training.tp * training.cp * replicas, microbatches=None,
-            global_batch=training.microbatch_size * replicas * (1 + accumulates), overlap_grad_reduce=False,
+            global_batch=training.microbatch_size * replicas * few, overlap_grad_reduce=False,
             overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
-            reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
-            offload_layers=None,
+            engine_preset=training.engine, reshard_after_forward=None, shard_size=None, bucket_size=None,
+            offload=None, offload_layers=None,
             # Not every layer runs again, or all do.
             recompute="none" if parameters.recompute_layers else parameters.recompute, recompute_layers=None,
         )  # fmt: skip
-        key = (
-            replace(one_stage, global_batch=None, memory_limit=None), accumulates, parameters.overlap_fwd_bwd
-        )  # fmt: skip
+        key = (replace(one_stage, global_batch=None, memory_limit=None), few, parameters.overlap_fwd_bwd)
         units = self._units.get(key)
         if units is None or not aligned:
             of_one = Setup(self._few_layers_maker.empty_workload(), one_stage)
-            units = self._price_units(of_one, aligned and not parameters.overlap_fwd_bwd)
+            hot = training.loads.hot if training.loads is not None else 0
+            units = self._price_units(of_one, aligned and not parameters.overlap_fwd_bwd, hot)
             if aligned:
                 _cache(self._units, key, units)
         return units
 
-    def _price_units(self, setup: Setup, sends: bool) -> _Units:
+    def _price_units(self, setup: Setup, sends: bool, expert: int) -> _Units:
+        """Returns the times of a rank's parts. expert: its index in its expert group."""
         workload, layout, scale = setup.workload, setup.layout, setup.parameters.comm_scale
         shapes = _RankShapes(layout, setup.cluster, setup.open_network(), {}, sends)
         plan = plan_program(workload, layout, setup.schedule).plan
@@ -458,7 +466,7 @@ class Bounds:
 
         def cost_ns(cost: AnyCost) -> int:
             if isinstance(cost, ComputeCost):
-                return scaled(cost.ns, setup.parameters.compute_scale * cost.scale)
+                return scaled(cost.ns_of(expert), setup.parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
                 full_ns = self._price(shapes, scale, cost.group, cost.collective, cost.priced_bytes)
                 return cost.share_of(full_ns)
@@ -466,6 +474,8 @@ class Bounds:
                 # On idle streams: other work on them makes it longer.
                 _, times_of = part_times(cost, cost_ns)
                 return times_of[0][0]
+            if isinstance(cost, SplitCost):
+                return cost.ns_of(cost_ns)
             assert isinstance(cost, SequenceCost | OverlapCost)
             ns = sum(cost_ns(part_cost) * count for part_cost, count in cost.costs)
             return max(ns, cost_ns(cost.collective)) if isinstance(cost, OverlapCost) else ns
@@ -486,21 +496,46 @@ class Bounds:
         embedding = tuple(row for row in chunk if is_embedding(names[row]))
         final = tuple(row for row in chunk if names[row].startswith("final_"))
         layers = [row for row in chunk if row not in embedding and row not in final]
-        model = self._few_layers_maker.make_rows(setup.model).training.model
-        kinds = [model.is_moe(layer) for layer in range(model.layers)]
-        by_kind: dict[bool, _Times] = {}
+        few_rows = self._few_layers_maker.make_rows(setup.model)
+        model, rows_of_kind = few_rows.training.model, MegatronRows(Costs(few_rows.gpu, few_rows.training))
+        by_kind: dict[int, _Times] = {}
         position = 0
-        for moe in kinds:
-            # The rows of a layer end before the next row with the name of its first one.
-            end = position + 1
-            while end < len(layers) and names[layers[end]] != names[layers[position]]:
-                end += 1
-            if moe not in by_kind:
-                by_kind[moe] = times(tuple(layers[position:end]))
+        for kind in map(model.kind_of, range(model.layers)):
+            end = position + rows_of_kind.count_layer_rows(kind)
+            if kind not in by_kind:
+                by_kind[kind] = times(tuple(layers[position:end]))
             position = end
-        dense = by_kind.get(False, _NOTHING)
+        assert position == len(layers)
         head = times(final) + (times(loss) if loss else _NOTHING)
-        return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
+        of_kinds = tuple(by_kind.get(kind, _NOTHING) for kind in self._kinds)
+        return _Units(times(embedding), of_kinds, head)
+
+
+def _find_shortest(candidate: Candidate) -> Candidate | None:
+    """Returns a candidate that takes no longer: without jitter and slow ranks or links, each duration
+    as short as these can make it. None where none is known.
+    """
+    parameters = candidate.parameters
+    try:
+        ranks = [parse_factor(text, "", "")[1] for text in parameters.slow_rank]
+        links = [parse_factor(text, "", "")[1] for text in parameters.slow_link]
+    except UsageError:
+        # The run itself says so.
+        return None
+    factor = 1 - _LARGEST_NORMAL * parameters.jitter
+    if parameters.time_scale or parameters.layer_scale or parameters.seq_imbalance:
+        return None
+    if factor <= 0 or max(links, default=1.0) > 1:
+        return None
+    if not (parameters.jitter or ranks or links):
+        return candidate
+    # A little less, as factors are multiplied in another order.
+    factor *= 1 - 1e-9
+    of_shortest = replace(
+        parameters, jitter=0.0, slow_rank=(), slow_link=(), comm_scale=parameters.comm_scale * factor,
+        compute_scale=parameters.compute_scale * factor * min([1.0, *ranks]),
+    )  # fmt: skip
+    return replace(candidate, parameters=of_shortest)
 
 
 def _chunk_times(content: _Content, units: _Units) -> _Times:

@@ -8,6 +8,7 @@ task on a worker that ends runs again on another one: points depend on their par
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -19,6 +20,7 @@ from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.sweeping.engines import SweepEngine, be_nice, split_into_chunks
 from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.point import Point
+from simcore.units import is_whole
 
 # Points of a task: a task costs the scheduler about 1 ms.
 _POINTS_PER_TASK = 8
@@ -34,12 +36,18 @@ _SLURM: dict[str, tuple[str, type]] = {
     "interface": ("interface", str), "python": ("python", str), "log_directory": ("log_directory", str),
     "prologue": ("job_script_prologue", list), "directives": ("job_extra_directives", list),
 }  # fmt: skip
+# What `sbatch` takes: another value could be a second option in the script that is submitted.
+_NAME = r"[A-Za-z0-9_.,:@/+-]+"
+_SBATCH = {
+    "account": _NAME, "queue": _NAME, "interface": _NAME, "walltime": r"[0-9:-]+",
+    "memory": r"[0-9.]+ ?[KMGTkmgt]?(i?[Bb])?",
+}  # fmt: skip
 _REQUIRED = ("cores", "memory", "jobs")
 
 
 def cluster_engine(text: str) -> SweepEngine:
     """Returns the engine of `--engine`. Raises `UsageError` that says what was found and what would fit."""
-    if text.startswith("dask://"):
+    if text.startswith(("dask://", "tls://")):
         return DaskEngine(_scheduler_address(text))
     if text.startswith("slurm:"):
         return SlurmEngine(text.removeprefix("slurm:"))
@@ -63,12 +71,14 @@ def _import_distributed() -> Any:
 
 
 def _scheduler_address(text: str) -> str:
-    host, colon, port = text.removeprefix("dask://").rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+    # Certificates are those of Dask's own configuration (distributed.comm.tls).
+    protocol = "tls" if text.startswith("tls://") else "tcp"
+    host, colon, port = text.partition("://")[2].rpartition(":")
+    if not colon or not host or not is_whole(port, 5) or not 0 < int(port) < 65536:
         raise UsageError(
             f"--engine {printable(text, 60)}: dask://HOST:PORT is expected, like dask://head:8786"
         )
-    return f"tcp://{host}:{port}"
+    return f"{protocol}://{host}:{port}"
 
 
 class DaskEngine:
@@ -208,11 +218,11 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
             )
         fits = isinstance(value, kind) and not isinstance(value, bool)
         if kind is list:
-            fits = fits and all(isinstance(item, str) and "\n" not in item for item in value)
+            fits = fits and all(isinstance(item, str) and item.isprintable() for item in value)
         if kind is int:
             fits = fits and 0 < value < 10**6
         if kind is str:
-            fits = fits and "\n" not in value
+            fits = fits and re.fullmatch(_SBATCH.get(key, r".+"), value) is not None and value.isprintable()
         if not fits:
             fitting = {int: "a whole number above 0", str: "a text of one line", list: "a list of lines"}
             raise UsageError(f"{prefix}: {key}: found {printable(repr(value), 40)}, expected {fitting[kind]}")

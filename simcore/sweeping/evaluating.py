@@ -7,17 +7,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from simcore import __version__
 from simcore.analysis.fitting import find_training_schedule
-from simcore.diagnostics import InputError, UsageError, printable
+from simcore.diagnostics import InputError, UsageError
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import memory_limit
 from simcore.model.training import Training, resolve_training
-from simcore.parameter_values.values import InvalidValue, plain_value
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
 from simcore.setup import Setup
@@ -25,6 +23,7 @@ from simcore.sources.inputs import require_workload
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.peaks import PeakMemory
 from simcore.sweeping.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
+from simcore.sweeping.point_lines import checked_values
 from simcore.sweeping.space import OVERLAPS, Candidate, Space
 from simcore.sweeping.step_time import StepTime, StepTimes
 from simcore.workload import Workload
@@ -32,8 +31,7 @@ from simcore.workload.model import ModelParameters
 from simcore.workload.opening import read_file
 
 if TYPE_CHECKING:
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
+    from simcore.sources.inputs import Opened
 
 # $ are per GPU and hour.
 _GPU_HOURS_NS = 3_600_000_000_000
@@ -71,7 +69,7 @@ class Definition(Struct, frozen=True):
 
 
 def build_evaluator(
-    source: Workload | MeasuredRun | ExecutionSet,
+    source: Opened,
     opened: tuple[str, ...],
     space: Space,
     price: float | None = None,
@@ -307,38 +305,10 @@ class Evaluator:
 
 def candidate_of(point: Point) -> Candidate:
     """Returns the candidate of a point that was read. Raises `UsageError` for unknown parameters."""
-    flag_by_field = {flag.field: flag for flag in FLAGS}
-    values: dict[str, Any] = {}
-    for name, value in point.parameters.items():
-        prefix = f"point {point.index}: {printable(name, 40)}"
-        if name not in flag_by_field:
-            raise UsageError(f"{prefix}: no parameter has this name")
-        try:
-            values[name] = plain_value(flag_by_field[name], value)
-        except InvalidValue as unfit:
-            expected = unfit.message or f"found {printable(str(unfit.value), 60)}, expected {unfit.expected}"
-            raise UsageError(f"{prefix}: {expected}") from None
-    return Candidate(point.index, Parameters(**values))
-
-
-def opening_words(point: Point) -> tuple[str, ...]:
-    """Returns the words that open the input of a point that was read.
-
-    Raises `UsageError` where its command does not give its parameters.
-    """
-    flags = candidate_of(point).parameters.as_flags()
     try:
-        command = shlex.split(point.command)
-    except ValueError:
-        command = []
-    opened = tuple(command[2 : len(command) - len(flags)])
-    fits = command[:2] == ["wltui", "report"] and command[len(command) - len(flags) :] == flags
-    if not fits or len(opened) > 2 or (len(opened) == 2) != (opened[:1] == ("--model",)):
-        raise UsageError(
-            f"point {point.index}: found command {printable(point.command, 80)}, expected one that runs it, "
-            "`wltui report FILE` or `wltui report --model NAME` with its parameters"
-        )
-    return opened
+        return Candidate(point.index, Parameters(**checked_values(point.parameters)))
+    except UsageError as error:
+        raise UsageError(f"point {point.index}: {error}") from None
 
 
 # The values of parameters that are not set.

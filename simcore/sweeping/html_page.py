@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 
 from simcore.render.page.blocks import element, escaped, render_section
 from simcore.render.page.document import commands_section, document, facts_section
+from simcore.shell_words import quote_word
 from simcore.sweeping.outcome import Outcome, format_value, label, layout_value
 from simcore.sweeping.pages import ASSUMED, columns_of, point_table
 from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, measures
 from simcore.sweeping.point import Point
+from simcore.sweeping.point_lines import opening_words
 from simcore.units import byte_size, duration
 
 # More dots are a cloud, and more rows are too long to read: the file of results has all.
@@ -92,9 +93,8 @@ def _single_groups(points: list[Point]) -> list[EquivalentPoints]:
 
 def _input_name(point: Point) -> str:
     """Returns the model, or the file, of the points."""
-    command = shlex.split(point.command)
-    index = command.index("--model") + 1 if "--model" in command else 2
-    return command[index] if index < len(command) else "Sweep"
+    opened = opening_words(point)
+    return opened[-1] if opened else "Sweep"
 
 
 def _common_section(outcome: Outcome, best: Point) -> str:
@@ -116,8 +116,8 @@ def _commands_section(fastest: Point, path: str) -> str:
         [
             f"{fastest.command}    # the fastest, as a report",
             f"{fastest.command.replace('wltui report', 'wltui', 1)}    # and on the screen",
-            f"wltui {shlex.quote(path)}    # all points, on the screen",
-            f"wltui export {shlex.quote(path)} --format html -o sweep.html    # this page",
+            f"wltui {quote_word(path)}    # all points, on the screen",
+            f"wltui export {quote_word(path)} --format html -o sweep.html    # this page",
         ]
     )
 

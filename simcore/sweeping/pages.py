@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import asdict
+from simcore.render.export.csv import field
 from simcore.render.report.section import Column, format_table
 from simcore.sweeping.outcome import (
     Outcome,
@@ -274,9 +273,12 @@ class CsvPage:
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(
-        "" if cell is None else format_value(cell) if isinstance(cell, bool | list | tuple) else cell
-        for cell in cells
-    )
-    return text.getvalue()
+    return ",".join(map(_csv_cell, cells)) + "\n"
+
+
+def _csv_cell(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool | list | tuple):
+        return field(format_value(cell))
+    return field(printable(cell, len(cell))) if isinstance(cell, str) else str(cell)

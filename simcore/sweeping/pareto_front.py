@@ -18,7 +18,7 @@ from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.records import Struct
 from simcore.sweeping.point import Point
 from simcore.sweeping.space import VALUE_NAMES
-from simcore.units import duration, group_digits
+from simcore.units import duration, group_digits, is_whole
 
 OBJECTIVES = ("time", "memory", "gpus", "cost")
 DEFAULT_TOP = 10
@@ -47,7 +47,7 @@ def rule_of(text: str) -> Rule:
     objectives, _, rest = text.partition(";")
     top, _, by = rest.partition(";")
     names = tuple(objectives.split("+"))
-    if not set(names) <= set(OBJECTIVES) or not top.isdecimal() or (by and by not in VALUE_NAMES):
+    if not set(names) <= set(OBJECTIVES) or not is_whole(top) or (by and by not in VALUE_NAMES):
         raise UsageError(f"found rule {printable(text, 60)}, expected one like {Rule().text}")
     return Rule(names, int(top), by)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
-from simcore.diagnostics import UsageError, printable
 from simcore.records import Struct
 from simcore.units import duration
 
@@ -17,20 +17,28 @@ TIGHT_PERCENT = 3
 CANNOT_BE, NO_MEMORY, LEFT_OUT, FAILED = "cannot be", "memory", "bound", "failed"
 
 
+# What a file may state: the hash of something, a version, and figures that can be.
+Hash = Annotated[str, Meta(pattern="^[0-9a-z]{1,64}$")]
+Version = Annotated[str, Meta(pattern="^[0-9A-Za-z.+!_-]{1,64}$")]
+# 2^62 ns are 146 years: a sum of two is still a 64-bit number.
+Figure = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Rate = Annotated[float, Meta(ge=0, le=1e30)]
+
+
 class Point(Struct, frozen=True):
     """A point of a sweep: its parameters, and its figures or why it was not run."""
 
     schema: str
     """Always `SCHEMA`."""
-    sweep: str
+    sweep: Hash
     """The hash of its sweep."""
-    version: str
+    version: Version
     """The version of the program."""
-    input: str
+    input: Hash
     """The hash of the input."""
     rule: str
     """The rule by which points are left out (`Rule.text`); "" where none is."""
-    point: int
+    point: Figure
     """Its index in the space."""
     parameters: dict[str, Any]
     """The parameters that are not at their default."""
@@ -38,21 +46,21 @@ class Point(Struct, frozen=True):
     """The command line that runs it."""
     layout: dict[str, Any]
     """Degrees and choices as the run has them, also those that were not stated."""
-    step_time_ns: int | None
+    step_time_ns: Figure | None
     """The step time; None where it was not simulated."""
-    tokens_per_s: float | None
+    tokens_per_s: Rate | None
     """Tokens a second; None where they are not known."""
-    memory_peak_bytes: int | None
+    memory_peak_bytes: Figure | None
     """The bytes of the fullest stage; None where they are not known."""
-    memory_limit_bytes: int | None
+    memory_limit_bytes: Figure | None
     """The bytes of a GPU; None where they are not known."""
-    gpus: int | None
+    gpus: Figure | None
     """How many GPUs it needs; None where it is not known."""
-    cost: float | None
+    cost: Rate | None
     """$ of a step; None without --price."""
-    work: int | None
+    work: Figure | None
     """Tokens of a run; for a workload file the micro-batches of all replicas."""
-    at_least_ns: int | None
+    at_least_ns: Figure | None
     """A lower bound of the step time; None where it was not computed."""
     skipped: str | None
     """Why it was not simulated; None where it was."""
@@ -96,24 +104,11 @@ def bound_words(at_least_ns: int) -> str:
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Point)
 
 
 def encode_point(point: Point) -> bytes:
     """Returns the line of a point, with its end: the same bytes in every process."""
     return _ENCODER.encode(point) + b"\n"
-
-
-def parse_point(line: bytes, path: str, line_number: int) -> Point:
-    """Returns the point of a line. Raises `UsageError` that names file, line and what was found."""
-    where = f"{printable(path)}:{line_number}"
-    try:
-        point = _DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}: found no point of a sweep, expected {SCHEMA}: {error}") from None
-    if point.schema != SCHEMA:
-        raise UsageError(f"{where}: found schema {printable(point.schema, 40)}, expected {SCHEMA}")
-    return point
 
 
 def is_sweep(head: bytes) -> bool:

@@ -7,11 +7,15 @@ without its end is what a killed writer left: it is dropped, and a message says 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.sweeping.point import Point, encode_point, is_sweep, parse_point
+from simcore.sweeping.point import Point, encode_point, is_sweep
+from simcore.sweeping.point_lines import PointParser
 from simcore.units import plural
+from simcore.workload.opening import open_regular
+from simcore.workload.source import MOST_BYTES, too_large
 
 
 class ResultsReader:
@@ -21,6 +25,7 @@ class ResultsReader:
         self.path = path
         self._read_bytes = 0
         self._line_count = 0
+        self._parser = PointParser(path)
 
     @property
     def unread_bytes(self) -> int:
@@ -35,20 +40,22 @@ class ResultsReader:
     def read_new(self) -> list[Point]:
         """Returns the points of the lines that were added since the last call.
 
-        Raises `InputError` where the file cannot be read, `UsageError` for a line that is no point.
+        Raises `InputError` where the file cannot be read, and for a line that is no point.
         """
         try:
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 file.seek(self._read_bytes)
-                data = file.read()
+                data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise _build_error(self.path, "read", error) from None
+        if len(data) > MOST_BYTES:
+            raise too_large(self.path, MOST_BYTES)
         end = data.rfind(b"\n") + 1
         points = []
         for line in data[:end].splitlines():
             self._line_count += 1
             if line.strip():
-                points.append(parse_point(line, self.path, self._line_count))
+                points.append(self._parser.parse(line, self._line_count))
         self._read_bytes += end
         return points
 
@@ -74,6 +81,8 @@ class ResultsFile:
         self.earlier_points: list[Point] = []
         self.is_new = not os.path.lexists(path)
         try:
+            if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+                raise UsageError(f"{printable(path)} is no regular file: name a file to write")
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except (OSError, ValueError) as error:
             raise _build_error(path, "written", error) from None

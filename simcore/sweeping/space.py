@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import shlex
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -19,6 +18,7 @@ from simcore.parameter_values.choices import choices, is_one_of, may_be_file
 from simcore.parameter_values.values import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, least_count, parse_value
 from simcore.records import Struct, replace
+from simcore.shell_words import join_words
 from simcore.sweeping.where import Condition
 
 # The number of replicas: no parameter, as world = tp x cp x pp x dp.
@@ -59,7 +59,7 @@ class Candidate(Struct, frozen=True):
 
     def command(self, opened: Sequence[str]) -> str:
         """Returns the command line that runs it. opened: the words that open its input."""
-        return shlex.join(["wltui", "report", *opened, *self.parameters.as_flags()])
+        return join_words(["wltui", "report", *opened, *self.parameters.as_flags()])
 
 
 class Space(Struct, frozen=True):

@@ -2,8 +2,11 @@
 
 The ops of a micro-batch that can only run one after another are merged into one: compute, and collectives
 that compute waits for, in groups whose members are all of one rank class, so that no other rank can delay
-them. And points share the order of a schedule: where the stages of two runs do the same ops, each at its own
-price, only the prices of the second are computed.
+them. A split cell is one op, as its collective has ended when compute goes on. The first forward and the last
+backward of a chunk, among whose rows gathers and reductions of the step run, are parts of their own. Where
+ranks of several classes meet, as those of an expert group with uneven loads, the classes of a stage are
+walked together. And points share the order of a schedule: where the stages of two runs do the same ops, each
+at its own price, only the prices of the second are computed.
 
 Import from here: `StepTimes`, `StepTime`.
 """
@@ -12,8 +15,9 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError
 from simcore.engine.finish import (
@@ -33,7 +37,9 @@ from simcore.engine.finish import (
 )
 from simcore.engine.pricing import Prices
 from simcore.engine.searched_orders import find_orders
-from simcore.folding import Folding, fold
+from simcore.engine.teams import Clocks, Team, TeamPart, find_teams
+from simcore.folding import Folding, RankClass, fold
+from simcore.folding.folding import equal_experts
 from simcore.layout import Layout
 from simcore.networks import Network, Sharing, check_flags
 from simcore.program.building import ProgramPlan, assemble_program, plan_program
@@ -59,16 +65,23 @@ from simcore.simulation import simulate_setup
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
+if TYPE_CHECKING:
+    from simcore.engine.jitter import Normals
+    from simcore.program import Program
+
 # Cached steps of scripts, 130 B each: a sweep comes back to its last orders.
 _KEPT_STEPS = 1_000_000
 # Cached orders of the same shape.
 _ORDERS_PER_KEY = 4
 # Cached foldings, and the stages that they are made of here: only their number counts.
 _KEPT_FOLDINGS = 64
+_ALL = STREAM_OF_GROUP["all"]
 _NO_OPS = StageProgram(Ops(), (), 0)
 # A part of a micro-batch: its kind (`StageBuilder.part_ops`), and its rows.
 _Part = tuple[str, tuple[int, ...]]
 _Costs = tuple[AnyCost, ...]
+# The kind, the chunk and the block of an action, and whether it is special (`StageBuilder.is_special`).
+_Kind = tuple[str, int, int, bool]
 
 
 class StepTime(Struct, frozen=True):
@@ -91,7 +104,9 @@ class _Slot(NamedTuple):
     part: _Part | None
     """The part whose op `slot` it is; None for other ops."""
     edge: int
-    """The stage whose op `slot` it is at the beginning or the end of a step; -1 for other ops."""
+    """The stage whose op `slot` it is at the beginning or the end of a step, or in a special action; -1 for
+    other ops.
+    """
     slot: int
     """The index of the op or, of a transfer, how many stages on it goes."""
 
@@ -108,7 +123,11 @@ class _Order(Struct, frozen=True):
     parts: dict[_Part, object]
     """The shape of each part."""
     edges: dict[int, object]
-    """The shape of the beginning and the end of each stage's step."""
+    """The special actions of each stage (`StageBuilder.is_special`), and the shape of these and of the
+    beginning and the end of its step.
+    """
+    ends: dict[int, tuple[Action, ...]]
+    """By stage the actions that may be special, where anything overlaps: the first and last of chunks."""
     rows: tuple[tuple[int, ...], ...]
     """The rows of chunks and losses, as `_index_rows` has them: another run has others in their positions."""
 
@@ -124,16 +143,31 @@ class StepTimes:
     def __init__(self) -> None:
         self._orders: dict[object, _Order] = {}
         self._foldings: dict[object, Folding] = {}
+        self._normals: dict[int, Normals] = {}
 
     def find_step_time(self, setup: Setup) -> StepTime:
         """Returns the step time of a run, equal to that of `_simulated`. Raises as that does."""
         if _needs_whole_run(setup):
             return _simulated(setup)
+        if setup.overrides.jitter:
+            return (None if setup.is_searched else self._from_every_op(setup)) or _simulated(setup)
         orders = find_orders(setup) if setup.is_searched else (None,)
         times = [self._from_merged_ops(setup, order) for order in orders]
         # Whether ops can be merged does not depend on the order.
         merged = [time for time in times if time is not None]
         return min(merged, key=lambda time: time.step_time_ns) if merged else _simulated(setup)
+
+    def _from_every_op(self, setup: Setup) -> StepTime | None:
+        """Returns the step time of a run with jitter. None where only the whole run tells it."""
+        # Imported here: few sweeps have jitter.
+        from simcore.engine.jitter import Normals
+        from simcore.sweeping.every_op import find_jittered_ns
+
+        seed = setup.overrides.seed
+        if seed not in self._normals:
+            self._normals = {seed: Normals(seed)}
+        program_and_ns = find_jittered_ns(setup, self._normals[seed])
+        return program_and_ns and _step_of(setup, *program_and_ns)
 
     def _from_merged_ops(self, setup: Setup, searched: Order | None) -> StepTime | None:
         """Returns the step time by merged ops. searched: the order of a schedule that is searched.
@@ -154,10 +188,17 @@ class StepTimes:
         if plans.plan.was_busy:
             plans = _planned(setup, searched)
             order, costs = self._find_order(plans)
-        plan = plans.plan
         folding = self._fold(plans, costs, setup)
-        if any(len(group.members) > 1 for group in folding.group_classes):
-            return None
+        meeting = _find_meeting_streams(folding)
+        if meeting:
+            if _ALL in meeting:
+                # Stages meet, which are walked one by one.
+                return None
+            plans = _planned(setup, searched)
+            assert plans.plan.merged_streams is not None
+            plans.plan.merged_streams -= meeting
+            order, costs = self._find_order(plans)
+        plan = plans.plan
         try:
             step_ns = _find_end_ns(order, costs, folding, network, overrides)
         except OverflowError:
@@ -178,7 +219,7 @@ class StepTimes:
         kinds = dict.fromkeys(cost.group for cost in every if isinstance(cost, CollectiveCost))
         steps = dict.fromkeys(cost.step for cost in every if isinstance(cost, TransferCost))
         faults = (*overrides.slow_ranks.items(), *overrides.slow_links.items())
-        key = (plan.layout, setup.cluster, *kinds, *steps, faults)
+        key = (plan.layout, setup.cluster, *kinds, *steps, faults, equal_experts(every))
         folding = self._foldings.get(key)
         if folding is None:
             program = assemble_program(plans, (_NO_OPS,) * plan.layout.pp, every)
@@ -190,12 +231,10 @@ class StepTimes:
     def _find_order(self, plans: ProgramPlan) -> tuple[_Order, _Costs]:
         """Returns the order of a run, and the cost of each of its slots."""
         plan = plans.plan
-        if plan.overlap_grad_reduce or plan.overlap_param_gather:
-            # Communication that overlaps the first and the last micro-batch depends on their times.
-            return _build_order(plans, repeats=False)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
             _row_pattern(plan), plan.merged_streams, plan.idle_streams, plans.order and plans.order.stages,
+            plan.overlap_grad_reduce, plan.overlap_param_gather,
         )  # fmt: skip
         # Stages of one key may still have different ops: which rows are recomputed is not in the key.
         for variant in range(_ORDERS_PER_KEY):
@@ -216,11 +255,11 @@ class StepTimes:
 def _needs_whole_run(setup: Setup) -> bool:
     """Returns whether only the whole run tells the step time."""
     workload, overrides = setup.workload, setup.overrides
-    if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
+    if overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a position among others, of its own.
         return True
-    if workload.uneven or workload.packed is not None or workload.split_cells or workload.host_link:
-        # Ranks or micro-batches differ, or only a part of a row's bytes is sent.
+    if workload.packed is not None:
+        # Micro-batches differ.
         return True
     return setup.rules.queued or workload.is_table
 
@@ -228,9 +267,12 @@ def _needs_whole_run(setup: Setup) -> bool:
 def _simulated(setup: Setup) -> StepTime:
     """Returns the step time by the whole run."""
     simulation = simulate_setup(setup)
-    program = simulation.program
+    return _step_of(setup, simulation.program, simulation.step_time_ns)
+
+
+def _step_of(setup: Setup, program: Program, step_time_ns: int) -> StepTime:
     return StepTime(
-        simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
+        step_time_ns, setup.layout, program.schedule, program.virtual_stages,
         program.microbatches * program.steps, program.order if setup.is_searched else None,
     )  # fmt: skip
 
@@ -255,10 +297,19 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
     costs: list[AnyCost] = []
     scripts, of_stage = [], []
     edges: dict[int, object] = {}
+    ends: dict[int, tuple[Action, ...]] = {}
     for stage in range(plan.layout.pp):
         builder = StageBuilder(plan, stage)
         every = tuple(actions(stage))
-        kinds = {_kind_of(action, plan): action for action in reversed(every)} if repeats else {}
+        builder.find_ends(every)
+        kind_of = [_kind_of(action, builder) for action in every]
+        # The first action of each kind.
+        kinds: dict[_Kind, Action] = {}
+        for kind, action in zip(kind_of, every, strict=True):
+            kinds.setdefault(kind, action)
+        if plan.overlap_grad_reduce or plan.overlap_param_gather:
+            ends[stage] = builder.list_ends(every)
+        specials = [action for action in ends.get(stage, ()) if builder.is_special(action)]
         builder.run_steps(tuple(kinds.values()) if repeats else every, 1 if repeats else None)
         built = builder.finish()
         if repeats and not all(map(operator.lt, built.stretches.first, built.stretches.last)):
@@ -266,7 +317,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
             return _build_order(plans, repeats=False)
         table = [cost for _, cost in plan.costs]
         slots, edge = _find_slots(built, builder.parts, plan, stage, table)
-        edges[stage] = edge
+        edges[stage] = specials, edge
         for slot, cost in zip(slots, built.ops.cost, strict=True):
             if slot not in index_by_slot:
                 index_by_slot[slot] = len(index_by_slot)
@@ -280,20 +331,21 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         }
         script, op_steps = make_script(built, slot_indices, steps, parts)
         if repeats:
-            scripts.append(_repeat_script(script, op_steps, built, every, [*kinds], plan))
+            scripts.append(_repeat_script(script, op_steps, built, every, kind_of, plan))
         else:
             scripts.append(whole_script(script))
         of_stage.append(tuple(dict.fromkeys(slot_indices)))
     shapes = {key: _segment_shape(segment) for key, segment in plan.segments.items()}
     rows = tuple(_index_rows(plan))
-    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, rows)
+    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, ends, rows)
     return order, tuple(costs)
 
 
-def _kind_of(action: Action, plan: Plan) -> tuple[str, int, int]:
+def _kind_of(action: Action, builder: StageBuilder) -> _Kind:
     """Returns what decides the ops of an action: blocks of a file take turns."""
+    plan = builder.plan
     block = 0 if plan.workload.stages else action.microbatch % len(plan.structure.blocks)
-    return action.kind, action.chunk, block
+    return action.kind, action.chunk, block, builder.is_special(action)
 
 
 def _repeat_script(
@@ -301,11 +353,11 @@ def _repeat_script(
     op_steps: list[int],
     built: StageProgram,
     every: Sequence[Action],
-    kinds: list[tuple[str, int, int]],
+    kind_of: list[_Kind],
     plan: Plan,
 ) -> Script:
-    """Returns the script of all steps from that of one with an action of each kind. kinds: of these in their
-    order.
+    """Returns the script of all steps from that of one with an action of each kind. kind_of: of each of
+    `every`.
     """
     depth = plan.placement.depth
     message_of = {message_id: key for key, message_id in plan.messages.items()}
@@ -338,13 +390,14 @@ def _repeat_script(
         stretches.append(tuple(script[first:end]))
         first = max(first, end)
     stretches += [tuple(begins), tuple(script[first:])]
+    kinds = dict.fromkeys(kind_of)
     index_by_kind = {kind: index for index, kind in enumerate(kinds)}
     order, offsets = array("i"), array("i")
     for step in range(plan.steps):
         order.append(len(kinds))
         offsets.append(0)
-        for action in every:
-            order.append(index_by_kind[_kind_of(action, plan)])
+        for action, kind in zip(every, kind_of, strict=True):
+            order.append(index_by_kind[kind])
             offsets.append(2 * depth * (action.microbatch + step * plan.microbatches))
         order.append(len(kinds) + 1)
         offsets.append(0)
@@ -375,7 +428,7 @@ def _find_slots(
                 slot = _Slot(None, stage, len(shape))
                 shape.append((ops.stream[op], ops.blocking[op]))
         filled.append(slot)
-    return filled, tuple(shape)
+    return filled, shape
 
 
 def _index_rows(plan: Plan) -> dict[tuple[int, ...], int]:
@@ -412,16 +465,26 @@ def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
         if _segment_shape(segment) != shape:
             return None
     edges: dict[int, Ops] = {}
-    ops_by_prologue: dict[object, Ops] = {}
+    ops_by_rows: dict[object, Ops] = {}
+    specials_by_rows: dict[object, list[Action]] = {}
     for stage, edge in order.edges.items():
-        prologue = plan.workload.stages[stage].prologue if plan.workload.stages else None
-        if prologue not in ops_by_prologue:
+        ends = order.ends.get(stage, ())
+        key: object = (ends and stage, ends)
+        if plan.workload.stages:
+            stage_rows = plan.workload.stages[stage]
+            key = (stage_rows.prologue, ends and stage_rows.chunks, ends)
+        if key not in ops_by_rows:
             builder = StageBuilder(plan, stage)
+            builder.find_ends(ends)
             builder.start_of_step()
+            specials = [action for action in ends if builder.is_special(action)]
+            for action in specials:
+                builder.special_ops(action)
             builder.end_of_step()
-            ops_by_prologue[prologue] = builder.ops
-        ops = edges[stage] = ops_by_prologue[prologue]
-        if tuple(zip(ops.stream, ops.blocking, strict=True)) != edge:
+            ops_by_rows[key] = builder.ops
+            specials_by_rows[key] = specials
+        ops = edges[stage] = ops_by_rows[key]
+        if (specials_by_rows[key], [*zip(ops.stream, ops.blocking, strict=True)]) != edge:
             return None
     table = [cost for _, cost in plan.costs]
     costs: list[AnyCost] = []
@@ -435,31 +498,86 @@ def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
     return tuple(costs)
 
 
+def _find_meeting_streams(folding: Folding) -> frozenset[int]:
+    """Returns the streams on which ranks of several classes meet."""
+    return frozenset(STREAM_OF_GROUP[group.kind] for group in folding.group_classes if len(group.members) > 1)
+
+
 def _find_end_ns(
     order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides
 ) -> int:
     """Returns when the last class ends, ns."""
-    prices = Prices(network, overrides.compute_scale, overrides.comm_scale)
-    price_tables: dict[object, list[int]] = {}
-    tables, scripts, peers = [], [], []
-    parts: list[PartTimes] = []
-    for rank_class in folding.classes:
-        slots = order.of_stage[rank_class.stage]
-        key = (slots, folding.price_key(rank_class))
-        if key not in price_tables:
-            table = price_tables[key] = [0] * len(costs)
-            ns_of = cache(partial(prices.of_class, folding=folding, rank_class=rank_class))
+    prices = _ClassPrices(costs, folding, Prices(network, overrides.compute_scale, overrides.comm_scale))
+    scripts = [order.scripts[rank_class.stage] for rank_class in folding.classes]
+    peers = [
+        {step: link.neighbour for step, link in rank_class.links.items()} for rank_class in folding.classes
+    ]
+    if _find_meeting_streams(folding):
+        teams = find_teams(folding)
+        tables = [
+            prices.of_team(team, order.of_stage[folding.classes[team.classes[0]].stage]) for team in teams
+        ]
+        return finish_ns(scripts, [()] * len(scripts), peers, teams=[*zip(teams, tables, strict=True)])
+    by_class = [prices.of_class(one, order.of_stage[one.stage]) for one in folding.classes]
+    return finish_ns(scripts, by_class, peers, prices.parts)
+
+
+class _ClassPrices:
+    """The prices of slots by rank class; classes share those that do not depend on their stage."""
+
+    def __init__(self, costs: _Costs, folding: Folding, prices: Prices) -> None:
+        self._costs = costs
+        self._folding = folding
+        self._prices = prices
+        self._ns_of: dict[object, Callable[[AnyCost], int]] = {}
+        self._tables: dict[object, list[int]] = {}
+        self.parts: list[PartTimes] = []
+        self._team_parts: dict[object, TeamPart] = {}
+
+    def _pricing(self, rank_class: RankClass) -> Callable[[AnyCost], int]:
+        """Returns the function that prices a cost for a class."""
+        key = self._folding.price_key(rank_class)
+        if key not in self._ns_of:
+            of_class = partial(self._prices.of_class, folding=self._folding, rank_class=rank_class)
+            self._ns_of[key] = cache(of_class)
+        return self._ns_of[key]
+
+    def of_class(self, rank_class: RankClass, slots: tuple[int, ...]) -> list[int]:
+        """Returns by slot the ns of a class, of a part its index in `parts`."""
+        ns_of = self._pricing(rank_class)
+        key = (slots, ns_of)
+        if key not in self._tables:
+            table = self._tables[key] = [0] * len(self._costs)
             for slot in slots:
-                cost = costs[slot]
+                cost = self._costs[slot]
                 if isinstance(cost, PartCost):
-                    table[slot] = len(parts)
-                    parts.append(part_times(cost, ns_of))
+                    table[slot] = len(self.parts)
+                    self.parts.append(part_times(cost, ns_of))
                 else:
                     table[slot] = ns_of(cost)
-        tables.append(price_tables[key])
-        scripts.append(order.scripts[rank_class.stage])
-        peers.append({step: link.neighbour for step, link in rank_class.links.items()})
-    return finish_ns(scripts, tables, peers, parts)
+        return self._tables[key]
+
+    def of_team(self, team: Team, slots: tuple[int, ...]) -> list[Clocks | TeamPart | None]:
+        """Returns by slot the ns of each class of a team, or the part."""
+        classes = [self._folding.classes[class_id] for class_id in team.classes]
+        each = [self._pricing(rank_class) for rank_class in classes]
+        keys = tuple(map(self._folding.price_key, classes))
+
+        def ns_of(cost: AnyCost, positions: Sequence[int]) -> Clocks:
+            return [each[position](cost) for position in positions]
+
+        table: list[Clocks | TeamPart | None] = [None] * len(self._costs)
+        for slot in slots:
+            cost = self._costs[slot]
+            if not isinstance(cost, PartCost):
+                table[slot] = [price(cost) for price in each]
+                continue
+            meetings = tuple(team.meetings.get(stream, ()) for stream in cost.streams)
+            key = (id(cost), keys, meetings)
+            if key not in self._team_parts:
+                self._team_parts[key] = TeamPart(cost, team, ns_of)
+            table[slot] = self._team_parts[key]
+        return table
 
 
 def find_merged_streams(workload: Workload, schedule: ScheduleParameters) -> frozenset[int]:

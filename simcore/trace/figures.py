@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, overload
 
 from simcore.records import NamedTuple, Struct
@@ -51,6 +51,99 @@ class Origin(Struct, frozen=True):
     def steady_step_ns(self) -> int | None:
         """The end of the last step less the end of the one before, ns; None of a single step."""
         return self.step_end_ns[-1] - self.step_end_ns[-2] if self.step_end_ns else None
+
+
+class MemberProgress(NamedTuple):
+    """How far a rank has come in a group, None where that is not known."""
+
+    rank: int
+    enqueued: int | None
+    """The number of the last collective that it began."""
+    started: int | None
+    """That of the last one that ran."""
+    completed: int | None
+    """That of the last one that ended."""
+    role: str
+    """`culprit`, `stuck`, `waits`, `held up`, `no dump`, or "" where it has nothing open."""
+    track_id: int | None
+    """Its track, None without a dump."""
+
+
+class GroupProgress(NamedTuple):
+    """How far the members of a group have come, those behind in front."""
+
+    group: str
+    """Its description, raw text of the file."""
+    short: str
+    """The same in few letters."""
+    ranks: str
+    """Its ranks, in words."""
+    members: Sequence[MemberProgress]
+    stream: str
+    """The stream of its lanes."""
+
+
+class CollectiveStates(NamedTuple):
+    """A collective of a group, and which ranks have it in which state."""
+
+    group: GroupProgress
+    sequence: int
+    """Its number in the group."""
+    operation: str
+    """Raw text of the file."""
+    states: Mapping[str, str]
+    """State -> its ranks, in words; those that have not come first."""
+    size: str
+    """Its sizes and dtypes, raw text of the file."""
+    since: str
+    """When its first member came, a time of the day."""
+    since_ns: int
+    """The same, ns from the begin of the axis."""
+    problem: str
+    """What does not match, "" where nothing is known."""
+    track_id: int
+    """The track of its first member."""
+    end_ns: int
+    """When it ended there, ns from the begin of the axis; the end of the axis where it has not."""
+    call_site: str
+    """Where it was called in Python, raw text of the file; "" where that is not recorded."""
+
+
+class HangWait(NamedTuple):
+    """A rank that waits for another one."""
+
+    rank: int
+    for_rank: int
+    behind: str
+    """The culprits that the other one waits for itself, in words; "" where it is one."""
+    group: GroupProgress
+    sequence: int
+    """The number of the collective, or of the message."""
+    operation: str
+    """Raw text of the file."""
+    since: str
+    """When the rank that waits came, a time of the day."""
+    track_id: int
+    """The track of the rank that waits."""
+    start_ns: int
+    """When it came, ns from the begin of the axis."""
+    end_ns: int
+    """The end of its entry, ns from the begin of the axis."""
+
+
+class HangTables(NamedTuple):
+    """What is found in the dumps of a job."""
+
+    headline: str
+    """Who is waited for, in few words."""
+    groups: Sequence[GroupProgress]
+    """Those with something open first, the one that the culprits are missing in before all."""
+    find_collectives: Callable[[bool], Sequence[CollectiveStates]]
+    """Returns the collectives that have not ended or do not match; with True all of the rings."""
+    find_waits: Callable[[], Sequence[HangWait]]
+    """Returns who waits for whom: those that wait for a culprit first, then the oldest."""
+    values: Mapping[str, Any]
+    """The verdict as JSON."""
 
 
 class Insight(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple, Struct, replace
+from simcore.units import is_whole
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
@@ -208,7 +209,7 @@ def format_dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, 
     """
     kind, _, property_text = name.partition(" ")
     index, _, property_name = property_text.partition(" ")
-    if kind != "dimension" or not index.isdecimal() or int(index) >= len(dims):
+    if kind != "dimension" or not is_whole(index) or int(index) >= len(dims):
         return None
     dimension = dims[int(index)]
     words = f"{dimension.name(int(index))} {property_name}"

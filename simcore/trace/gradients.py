@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import add, ne, or_
 from typing import TypeVar
@@ -82,21 +82,68 @@ def _find_breaks(graph: Graph, begin: int, end: int) -> list[int]:
     return list(compress(range(begin, end), waits))
 
 
-class _Part(NamedTuple):
-    """Some of the chains, renumbered from 1 on; what waits for a chain outside begins with the step."""
+def _drop_implied(first: list[int], second: list[int]) -> None:
+    """Removes waits that another wait implies: for a chain that the other one waits for itself, and so never
+    ends after it.
+    """
+    for index, (before, other) in enumerate(zip(first, second, strict=True)):
+        if not other:
+            continue
+        if not before or before == other or before in (first[other - 1], second[other - 1]):
+            first[index], second[index] = other, 0
+        elif other in (first[before - 1], second[before - 1]):
+            second[index] = 0
 
-    chains: list[int]
-    """Their numbers in `Chains`."""
+
+class _Runs(NamedTuple):
+    """Chains that are always passed one behind the other, as one: numbered from 1, each behind those that it
+    waits for.
+    """
+
+    of: list[int]
+    """By chain, from 1, its run; entry 0 is 0."""
     first: list[int]
-    """As in `Chains`."""
+    """As in `Chains`, of runs."""
     second: list[int]
-    """As in `Chains`."""
+    """As in `Chains`, of runs."""
+
+
+def _join_runs(first: Sequence[int], second: Sequence[int], last: Iterable[int]) -> _Runs:
+    """Returns the runs of chains. last: those with which tracks are over; runs end with them."""
+    use_count = [0] * (len(first) + 1)
+    for before, other in zip(first, second, strict=True):
+        use_count[before] += 1
+        use_count[other] += before != other
+    for chain in last:
+        use_count[chain] += 1
+    runs = _Runs([0], [], [])
+    run_of, run_first, run_second = runs
+    for before, other in zip(first, second, strict=True):
+        only = before or other
+        if only and not (before and other) and use_count[only] == 1:
+            run_of.append(run_of[only])
+        else:
+            run_first.append(run_of[before])
+            run_second.append(run_of[other])
+            run_of.append(len(run_first))
+    return runs
+
+
+class _Part(NamedTuple):
+    """Some of the chains as runs; what waits for a chain outside begins with the step."""
+
+    run_of: dict[int, int]
+    """Number of a chain in `Chains` -> index of its run."""
+    first: list[int]
+    """As in `_Runs`."""
+    second: list[int]
+    """As in `_Runs`."""
     total: list[int]
-    """As in `Chains`."""
+    """ns of a run."""
     last: list[int]
-    """The chains with which tracks are over."""
+    """The runs with which tracks are over."""
     works: list[tuple[int, int]]
-    """(index of the chain, index in `Chains.works`) of those with a repeat."""
+    """(index of the run, index in `Chains.works`) of each repeat."""
 
     def step_at(
         self, factor: float, chosen_ns: Sequence[int], at_factor: Sequence[tuple[float, int]]
@@ -205,9 +252,10 @@ class Chains:
             self.kinds.setdefault(kind, {})
         self.last = [chain_of(node) for node in last]
         self._cached_sums.clear()
+        _drop_implied(self.first, self.second)
         self._ends = _ends(self.first, self.second, self.total)
         self.step_ns = max(self._ends[chain] for chain in self.last)
-        self._critical = self._critical_chains()
+        self._critical = self._critical_runs()
         self._through = self._longest_through()
         self._by_length = sorted(self._through)
         # By how many chains they have.
@@ -267,19 +315,25 @@ class Chains:
         part_ids = [0] * (len(close) + 1)
         for part_id, chain in enumerate(chains, 1):
             part_ids[chain] = part_id
-        part = self._parts[count] = _Part(
-            chains,
+        last = [part_ids[chain] for chain in self.last if part_ids[chain]]
+        runs = _join_runs(
             [part_ids[chain] for chain in compress(self.first, close)],
             [part_ids[chain] for chain in compress(self.second, close)],
-            list(compress(self.total, close)),
-            [part_ids[chain] for chain in self.last if part_ids[chain]],
-            [(part_ids[chain] - 1, work) for chain, work in self._work_of.items() if part_ids[chain]],
+            last,
         )
+        total = [0] * len(runs.first)
+        run_of = {chain: run - 1 for chain, run in zip(chains, runs.of[1:], strict=True)}
+        for chain, run in run_of.items():
+            total[run] += self.total[chain - 1]
+        part = self._parts[count] = _Part(
+            run_of, runs.first, runs.second, total, [runs.of[part_id] for part_id in last],
+            [(run_of[chain], work) for chain, work in self._work_of.items() if chain in run_of],
+        )  # fmt: skip
         return part
 
-    def _critical_chains(self) -> tuple[list[tuple[int, list[int]]], list[int]]:
-        """Returns the critical chains in order, each with the indices among them of those right before it on
-        a critical path; and the indices of those with which the step is over.
+    def _critical_runs(self) -> tuple[dict[int, int], list[list[int]], list[int]]:
+        """Returns the run of each critical chain; by run those right before it on a critical path; and the
+        runs with which the step is over.
         """
         ends = self._ends
         pending = [chain for chain in self.last if ends[chain] == self.step_ns and chain]
@@ -293,18 +347,25 @@ class Chains:
                 # On a critical path only what begins with the step waits for START.
                 before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
                 pending += before[chain]
-        index_of = {chain: index for index, chain in enumerate(sorted(before))}
-        critical = [(chain, [index_of[earlier] for earlier in before[chain]]) for chain in index_of]
-        return critical, [index_of[chain] for chain in over]
+        index_of = {0: 0} | {chain: index for index, chain in enumerate(sorted(before), 1)}
+        waits_of = [[*(index_of[wait] for wait in before[chain]), 0, 0][:2] for chain in sorted(before)]
+        last = [index_of[chain] for chain in over]
+        runs = _join_runs([wait[0] for wait in waits_of], [wait[1] for wait in waits_of], last)
+        run_of = {chain: runs.of[index_of[chain]] - 1 for chain in before}
+        befores = [
+            [run - 1 for run in {first, second} if run]
+            for first, second in zip(runs.first, runs.second, strict=True)
+        ]
+        return run_of, befores, [runs.of[index] - 1 for index in last]
 
     def find_slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never_cancelled) -> Slopes:
         """Returns how the step responds to a factor on these kinds of durations. Raises `Cancelled`."""
         if cancelled():
             raise Cancelled
-        chosen_ns = [0] * len(self.total)
+        chosen_ns: dict[int, int] = {}
         for kind in kinds:
             for chain, ns in self.kinds.get(kind, {}).items():
-                chosen_ns[chain - 1] += ns
+                chosen_ns[chain] = chosen_ns.get(chain, 0) + ns
         kind_set = set(kinds)
         of_works = [work.chosen_ns(kind_set) for work in self.works]
         if not any(of_works):
@@ -312,19 +373,28 @@ class Chains:
         left, right = self._slopes_at_one(chosen_ns, of_works)
         return Slopes(left, right, self._least_factor(chosen_ns, of_works, left, cancelled) if left else 0.0)
 
-    def _slopes_at_one(self, chosen_ns: Sequence[int], of_works: Sequence[Sequence[int]]) -> tuple[int, int]:
+    def _slopes_at_one(
+        self, chosen_ns: Mapping[int, int], of_works: Sequence[Sequence[int]]
+    ) -> tuple[int, int]:
         least: list[int] = []
         most: list[int] = []
-        critical, over = self._critical
-        works = {self._work_of[chain] for chain, _ in critical if chain in self._work_of}
-        at_one = {work: self.works[work].slopes_at_one(of_works[work]) for work in works if of_works}
-        for chain, before in critical:
-            low = high = chosen_ns[chain - 1]
-            if at_one and chain in self._work_of:
-                less, more = at_one[self._work_of[chain]]
-                low, high = low + less, high + more
+        run_of, befores, over = self._critical
+        lows = [0] * len(befores)
+        for chain, ns in chosen_ns.items():
+            if chain in run_of:
+                lows[run_of[chain]] += ns
+        highs = [*lows]
+        if of_works:
+            at_one: dict[int, tuple[int, int]] = {}
+            for chain, work in self._work_of.items():
+                if chain in run_of:
+                    if work not in at_one:
+                        at_one[work] = self.works[work].slopes_at_one(of_works[work])
+                    less, more = at_one[work]
+                    lows[run_of[chain]] += less
+                    highs[run_of[chain]] += more
+        for low, high, before in zip(lows, highs, befores, strict=True):
             if len(before) == 1:
-                # All but the first of 135 critical chains of seed 002.
                 (only,) = before
                 least.append(low + least[only])
                 most.append(high + most[only])
@@ -335,7 +405,7 @@ class Chains:
 
     def _least_factor(
         self,
-        chosen_ns: Sequence[int],
+        chosen_ns: Mapping[int, int],
         of_works: Sequence[Sequence[int]],
         left: int,
         cancelled: Callable[[], bool],
@@ -347,7 +417,10 @@ class Chains:
         `left` is never the longest.
         """
         part = self._close_part(left)
-        own = [chosen_ns[chain - 1] for chain in part.chains]
+        own = [0] * len(part.total)
+        for chain, ns in chosen_ns.items():
+            if chain in part.run_of:
+                own[part.run_of[chain]] += ns
 
         def step_at(factor: float) -> tuple[float, int]:
             at = []

@@ -569,6 +569,10 @@ class SpanWords(ABC):
         """Returns the code by which the run identifies a span."""
         return self._lanes.spans(track_id, stream).op[index]
 
+    def chain_end(self, track_id: int, stream: str | None, index: int) -> str:
+        """Returns why a span that waited for nothing has no cause; "" where that is all there is to say."""
+        return ""
+
     def volume(self, track_id: int, stream: str | None, index: int) -> str:
         """Returns how many bytes a span moves, and how fast.
 

@@ -19,7 +19,16 @@ from simcore.kernel_names import short_name
 from simcore.trace.account_walk import accounts_of
 from simcore.trace.accounts import AccountNames, Accounts, used_accounts
 from simcore.trace.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
-from simcore.trace.figures import Insight, NodeTables, Origin, PathSegment, StreamUse, TrackUse, WaitFor
+from simcore.trace.figures import (
+    HangTables,
+    Insight,
+    NodeTables,
+    Origin,
+    PathSegment,
+    StreamUse,
+    TrackUse,
+    WaitFor,
+)
 from simcore.trace.findings import Finding, MergedSegment, Step, TrackInterval, WhatIf
 from simcore.trace.spans import Trace
 from simcore.trace.track import TimedPass, Track, to_common_accounts
@@ -374,6 +383,11 @@ class Figures(ABC, Generic[Of]):
     @property
     def nodes(self) -> NodeTables | None:
         """The tables of execution traces, else None."""
+        return None
+
+    @property
+    def hang(self) -> HangTables | None:
+        """What is found in flight recorder dumps, else None."""
         return None
 
     def passes(self, track: Track) -> list[TimedPass]:

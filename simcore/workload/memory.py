@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from simcore.diagnostics import UsageError
-from simcore.units import byte_size
+from simcore.units import byte_size, is_whole
 
 # Bytes, measured on CPython 3.11 as the growth of whole `wltui report` processes; a test measures
 # them again. An op of a stage: its columns, runs and messages; where collectives queue by priority
@@ -108,7 +108,7 @@ def _of_groups(root: str) -> Iterator[int]:
 def _of_group(folder: str, limit_name: str, use_name: str, file_name: str) -> Iterator[int]:
     limit = "".join(_lines(os.path.join(folder, limit_name)))
     use = "".join(_lines(os.path.join(folder, use_name)))
-    if limit.isdigit() and use.isdigit():
+    if is_whole(limit, 20) and is_whole(use, 20):
         yield int(limit) - int(use) + (_field(os.path.join(folder, "memory.stat"), file_name) or 0)
 
 
@@ -116,7 +116,7 @@ def _field(path: str, name: str) -> int | None:
     """Returns the number behind a word at the beginning of a line; None where it is missing."""
     for line in _lines(path):
         columns = line.split()
-        if len(columns) > 1 and columns[0] == name and columns[1].isdigit():
+        if len(columns) > 1 and columns[0] == name and is_whole(columns[1], 20):
             return int(columns[1])
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from io import BytesIO
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
@@ -30,7 +31,7 @@ def open_workload(path: str) -> Workload:
     Raises: InputError when there is no such file, it cannot be read, or it is of another format.
     """
     try:
-        with _open_regular(path) as file:
+        with open_regular(path) as file:
             return read_source(path, Source(path, file.read))
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -66,7 +67,7 @@ def read_beginning(path: str) -> bytes:
     does.
     """
     try:
-        with _open_regular(path) as file:
+        with open_regular(path) as file:
             return Source(path, file.read).head
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -79,7 +80,7 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
     that ends early is returned as far as it goes.
     """
     try:
-        with _open_regular(path) as file:
+        with open_regular(path) as file:
             if file.read(len(GZIP)) == GZIP:
                 file.seek(0)
                 return Source(path, file.read).all(most, is_part_enough)
@@ -93,18 +94,29 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
     return data
 
 
-def _open_regular(path: str) -> BinaryIO:
-    """Returns the open file. A named pipe would wait for a writer for ever, so the kind is checked before."""
+def open_regular(path: str) -> BinaryIO:
+    """Returns the open file, or an open pipe. A named pipe would wait for a writer for ever, so the kind is
+    checked before.
+    """
     try:
-        mode = os.stat(path).st_mode
+        status = os.stat(path)
+        mode = status.st_mode
     except (FileNotFoundError, ValueError):  # ValueError: a NUL character in the path
         raise _refusal(path, "no-such-file", "there is no such file") from None
     if stat.S_ISDIR(mode):
         raise _refusal(path, "is-a-directory", "found a directory, expected a file")
+    if stat.S_ISFIFO(mode):
+        # Imported here, as where other files are read: few are pipes.
+        from simcore.pipes import read_open_pipe
+
+        piped = read_open_pipe(path, mode, MOST_BYTES)
+        if piped is not None:
+            return BytesIO(piped)
     for is_kind, kind in _SPECIAL_FILES:
         if is_kind(mode):
             raise _refusal(path, "not-a-regular-file", f"found {kind}, expected a regular file")
-    return open(path, "rb")
+    # A file of the system without a size may wait like a pipe (/proc/kmsg), or be the memory of a process.
+    return open(path, "rb") if status.st_size else BytesIO()
 
 
 def _choose_reader(path: str, raw: bytes) -> Callable[[str, bytes], Workload]:

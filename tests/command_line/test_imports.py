@@ -66,6 +66,7 @@ NAMES = {
     "tui.commands.arguments",
     "tui.commands.opened",
     "tui.commands.parser",
+    "tui.printing",
 }
 HELP = {
     "": {"tui.commands.on_screen", "tui.commands.view", "tui.screens"},
@@ -88,7 +89,7 @@ def test_help_imports_the_names_of_things_and_not_the_things(command: str) -> No
 
 
 def test_the_version_imports_a_number() -> None:
-    allowed = {"simcore", "simcore.diagnostics", "simcore.records", "tui", "tui.cli"}
+    allowed = {"simcore", "simcore.diagnostics", "simcore.records", "tui", "tui.cli", "tui.printing"}
     assert loaded_by(["--version"]) == allowed
 
 
@@ -96,7 +97,7 @@ def test_the_version_imports_a_number() -> None:
 FILES = {
     "simcore", "simcore.diagnostics", "simcore.layout", "simcore.names", "simcore.parameters",
     "simcore.program", "simcore.records", "simcore.sources", "simcore.units", "simcore.workload", "tui",
-    "tui.cli", "tui.commands",
+    "tui.cli", "tui.commands", "tui.printing",
 }  # fmt: skip
 ROOMS = FILES | {
     "simcore.parameter_values",
@@ -118,11 +119,17 @@ SHOWING = ROOMS | {
 EXPORTING = ROOMS | {"simcore.analysis", "simcore.kernel_names", "simcore.render", "simcore.trace"}
 COMMANDS = [
     # It names the model behind the rows.
-    (["check", OLD_HEADER], FILES | {"simcore.model", "simcore.ranks", "simcore.recovery"}),
+    (
+        ["check", OLD_HEADER],
+        FILES | {"simcore.model", "simcore.ranks", "simcore.recovery", "simcore.shell_words"},
+    ),
     ([OLD_HEADER], SHOWING | {"tui.screens"}),
     (["report", OLD_HEADER], SHOWING),
     (["report", OLD_HEADER, "--json"], SHOWING),
-    (["compare", OLD_HEADER, "--with", "--schedule gpipe"], SHOWING | {"simcore.comparison"}),
+    (
+        ["compare", OLD_HEADER, "--with", "--schedule gpipe"],
+        SHOWING | {"simcore.comparison", "simcore.shell_words"},
+    ),
     (["export", OLD_HEADER, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.render"}),
     (["export", OLD_HEADER, "--format", "csv", "-o", "OUT"], EXPORTING),
     (["export", OLD_HEADER, "--format", "chrome", "-o", "OUT"], EXPORTING),

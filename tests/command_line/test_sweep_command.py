@@ -283,6 +283,13 @@ def test_what_a_sweep_varies_is_not_taken_from_launch_arguments() -> None:
     assert json.loads(again.stdout)["step_time_ns"] == best[-1]["step_time_ns"]
 
 
+def test_what_depends_on_what_a_sweep_varies_is_not_taken_either() -> None:
+    script = "fixtures/launch/mixtral_8x7b_interleaved.txt"
+    points = json.loads(swept("sweep", "--from-args", script, "--vary", "pp=2,8", "--json").stdout)
+    assert points["simulated"] == 2
+    assert {point["layout"]["virtual_stages"] for point in points["best"][0]["points"]} == {1}
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [

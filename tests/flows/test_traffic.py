@@ -133,9 +133,9 @@ def test_a_switch_whose_queue_grows_beyond_its_threshold_is_named() -> None:
 def test_ends_that_are_taken_together_move_the_end_by_less_than_a_percent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topology = generate_topology("dcn:24:npa=8:psn=3")
-    fast = run_collectives(topology, [range(24)], "ALLTOALL", 1 << 24, FlowRules()).ends[0]
+    topology = generate_topology("dcn:32:npa=8:psn=4")
+    fast = run_collectives(topology, [range(32)], "ALLTOALL", 1 << 24, FlowRules()).ends[0]
     monkeypatch.setattr("simcore.flows.traffic._MANY_BUNDLES", 1 << 30)
-    exact = run_collectives(topology, [range(24)], "ALLTOALL", 1 << 24, FlowRules()).ends[0]
+    exact = run_collectives(topology, [range(32)], "ALLTOALL", 1 << 24, FlowRules()).ends[0]
     assert fast == pytest.approx(exact, rel=0.01)
     assert fast != exact

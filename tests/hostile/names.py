@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from tests.measured.traces import Op, Sub, write_set
@@ -21,10 +22,19 @@ NASTY = {
     "shell": "$(touch${IFS}owned)`touch${IFS}owned`{0}%s",
     "formula": "=1+HYPERLINK('x')",
     "at": "@SUM(1)",
+    "invisible": "a\u034fb\u3164c\u115fd\U000e0041",
+    "full-width": "\uff1dcmd",
     "long": "x" * 3000,
 }
 # Stands in names of files, too: no slash, and at most 255 bytes.
 IN_FILE_NAMES = "".join(NASTY[key] for key in ("csi", "osc 52", "c1", "markup", "bidirectional", "joined"))
+# Names that somebody handed us, as Python writes them, bytes that are no UTF-8 as surrogates.
+_HANDED = (Path(__file__).parent / "cases" / "names.txt").read_text(encoding="utf-8")
+HANDED = [
+    name if isinstance(name := ast.literal_eval(line), str) else name.decode("utf-8", "surrogateescape")
+    for line in _HANDED.split("\n")
+    if line
+]
 IN_FILE_NAMES = IN_FILE_NAMES.replace("/", "")
 ALL = "".join(NASTY.values())
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 2 all_gpus: 2"

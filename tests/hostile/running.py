@@ -10,7 +10,11 @@ from typing import NamedTuple
 from tui.cli import main
 
 # Controls other than a newline, breaks of lines, and what turns the direction of the text behind it.
-UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+# And letters that are displayed as nothing.
+UNSAFE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
 
 
 class Done(NamedTuple):

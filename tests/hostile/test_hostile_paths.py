@@ -20,7 +20,8 @@ SEED = "fixtures/000_gpt13b_tp4_old_header.txt"
 TRACE = "fixtures/004_megatron_rank7_trace.txt"
 PATIENCE = 10.0
 KINDS = [
-    "missing", "dangling", "loop", "fifo", "socket", "directory", "zero", "full", "memory", "below a file"
+    "missing", "dangling", "loop", "fifo", "socket", "directory", "zero", "full", "memory", "below a file",
+    "kernel log",
 ]  # fmt: skip
 # As the words of a command: PATH stands for what is no file.
 PLACES = [
@@ -28,7 +29,8 @@ PLACES = [
     "calibrate PATH TRACE", "PATH --snapshot 2", "SEED --against PATH --snapshot 2",
     "report SEED --params PATH", "report SEED --cluster PATH", "report SEED --system PATH",
     "report SEED --network busbw:PATH", "compare SEED --with --cluster=PATH",
-    "export PATH --format csv -o -",
+    "export PATH --format csv -o -", "report --model PATH", "models PATH", "report SEED --gpu PATH",
+    "report SEED --schedule PATH", "export PATH --format html -o -",
 ]  # fmt: skip
 
 
@@ -51,6 +53,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     elif kind == "memory":
         # A regular file that is empty by its size, and whose first page cannot be read.
         path.symlink_to("/proc/self/mem")
+    elif kind == "kernel log":
+        # Regular by its kind, and a read waits for the next message.
+        path.symlink_to("/proc/kmsg")
     elif kind == "below a file":
         (tmp_path / "file").write_bytes(b"")
         path = tmp_path / "file" / "place"

@@ -212,14 +212,24 @@ def test_a_rank_whose_gzip_is_damaged_is_said_with_the_reason(tmp_path: Path) ->
     said(lines, "ranks-missing", "rank 1")
 
 
-def test_a_rank_outside_of_the_world_that_files_state_is_said(tmp_path: Path) -> None:
-    for rank in (0, 5):
-        text = json.dumps({"distributedInfo": {"rank": rank, "world_size": 3}, "traceEvents": [event()]})
-        (tmp_path / f"rank{rank}.json").write_text(text)
+@pytest.mark.parametrize("rank", [5, 3, -1])
+def test_a_rank_outside_of_the_world_that_its_file_states_is_an_error_with_its_place(
+    tmp_path: Path, rank: int
+) -> None:
+    for name, number in (("a", 0), ("b", rank)):
+        text = json.dumps({"distributedInfo": {"rank": number, "world_size": 3}, "traceEvents": [event()]})
+        (tmp_path / f"{name}.json").write_text(f"{{\n{text[1:]}")
+    path = str(tmp_path / "b.json")
+    with pytest.raises(InputError) as refused:
+        open_input(path)
+    (error,) = refused.value.diagnostics
+    assert (error.code, error.file, error.line, error.column) == ("bad-rank", path, 2, 1)
+    assert str(rank) in error.message
+    # Beside another rank that can be, it is left out.
     run = open_input(str(tmp_path))
     assert isinstance(run, MeasuredRun)
-    (message,) = [one.message for one in run.diagnostics if one.code == "rank-outside"]
-    assert figures(message) == ["5", "3"]
+    assert "bad-rank" in {one.code for one in run.diagnostics}
+    assert [one.rank for one in run.ranks] == [0]
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,76 @@ def test_nothing_is_kept_where_nobody_wants_it_or_nothing_can_be_written(
     assert not kept(folder)
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/state")
     assert opened(folder).ops == 20
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_suffix(".away"))
+    path.symlink_to(path.with_suffix(".away"))
+
+
+def _second_name(path: Path) -> None:
+    os.link(path, path.with_suffix(".away"))
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+@pytest.mark.parametrize("change", [_flip, _link, _second_name, _fifo, lambda path: path.chmod(0o644)])
+def test_what_others_could_have_written_or_a_disk_has_changed_is_not_read(
+    folder: Path, change: Callable[[Path], None]
+) -> None:
+    first = opened(folder)
+    entries = kept(folder)
+    for entry in entries:
+        assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+        assert cache.load(str(entry), "x") is not None
+        change(entry)
+        assert cache.load(str(entry), "x") is None
+    assert opened(folder) == first
+
+
+def test_the_folder_is_the_users_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(folder)
+    traces = kept(folder)[0].parent
+    assert stat.S_IMODE(traces.stat().st_mode) == 0o700
+    traces.chmod(0o755)
+    opened(folder)
+    assert stat.S_IMODE(traces.stat().st_mode) == 0o700
+    elsewhere = folder.parent / "elsewhere"
+    traces.rename(elsewhere)
+    traces.symlink_to(elsewhere)
+    before = sorted(elsewhere.iterdir())
+    for _ in range(2):
+        opened(folder)
+    # Once.
+    assert capsys.readouterr().err.count("is not used to keep what was read") == 1
+    assert sorted(elsewhere.iterdir()) == before
+
+
+def test_nothing_is_removed_but_what_the_cache_wrote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(folder)
+    traces = kept(folder)[0].parent
+    own, ours = traces / "notes.txt", traces / f"{'0' * 32}.columns.77"
+    for path in (own, ours):
+        path.write_text("x" * 1000)
+        os.utime(path, (1, 1))
+    monkeypatch.setattr(cache, "_MOST_BYTES", 1)
+    path = folder / "rank0.json"
+    path.write_text(path.read_text().replace('"k0"', '"other"'))
+    opened(folder)
+    assert own.exists()
+    # What a killed program has left.
+    assert not ours.exists()
 
 
 def test_the_oldest_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_torchtitan_and_deepspeed_are_written_back_alike(path: Path) -> None:
         ("llama3_8b_fp8", {"world": 8, "zero": 1, "precision": "fp8", "grad_bytes": 2}),
         ("mixtral_8x7b_interleaved", {"tp": 2, "pp": 4, "chunks": 8, "ep": 8, "etp": 1, "world": 64}),
         ("deepseek_v3_proxy", {"position_layers": (2, 2, 2, 2, 2, 2, 1, 1), "predictions": 1, "ep": 16}),
-        ("deepseek_v3_fsdp", {"zero": 3, "dp": 512, "recompute_rows": frozenset({"norm"})}),
+        ("deepseek_v3_fsdp", {"zero": 3, "dp": 512, "recompute_rows": frozenset({"mla_up_proj", "norm"})}),
         ("pai_qwen3_a22b", {"stage_layers": (10, 12, 12, 12, 12, 12, 12, 12), "etp": 1, "recompute": "full"}),
         ("pai_deepseek_v3", {"position_layers": (1, *(4,) * 15), "predictions": 1, "ep": 32}),
         ("sc21_145b", {"chunks": 2, "recompute": "full", "world": 1536, "microbatches": 48}),
@@ -406,6 +406,79 @@ def test_python_runs_the_layout_and_what_it_is_given_itself() -> None:
         if fits
     ]
     assert swept.best().step_time_ns == min(fitting)
+
+
+@pytest.mark.parametrize(
+    ("name", "explicit", "expected"),
+    [
+        ("mixtral_8x7b_interleaved", {"pp": 1}, {"pp": 1, "chunks": 1, "dp": 32}),
+        ("deepseek_v3_proxy", {"pp": 2}, {"pp": 2, "chunks": 1, "predictions": 0}),
+        ("llama3_8b_fp8", {"zero": "3", "engine_preset": "fsdp"}, {"zero": 3, "overlaps_gradients": False}),
+        ("sc21_145b", {"world": 3072}, {"dp": 48, "microbatches": 24, "chunks": 2}),
+        ("pai_qwen3_a22b", {"recompute": "none"}, {"recompute": "none"}),
+        ("llama3_8b_fp8", {"global_batch": 64}, {"microbatches": 8}),
+    ],
+)
+def test_a_flag_wins_over_launch_arguments_and_what_depends_on_it_goes(
+    name: str, explicit: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    training = training_of(read_launch(str(FOLDER / f"{name}.txt")), **explicit)
+    assert {field: getattr(training, field) for field in expected} == expected
+
+
+def test_windows_sinks_and_shared_experts_of_their_own_size_are_read_and_written() -> None:
+    sizes = (
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999 --bf16"
+    )
+    experts = "--num-experts 8 --moe-ffn-hidden-size 96 --moe-shared-expert-intermediate-size 200"
+    launch = read_launch(f"{sizes} {experts} --window-size 127,0 --softmax-type learnable --moe-grouped-gemm")
+    model = launch.model
+    assert model is not None
+    assert model.moe is not None
+    assert (model.window, model.sinks, model.moe.shared_inner) == (128, True, 200)
+    text, unstated = write_launch("megatron", model, LaunchParameters(**launch.under({})))
+    assert unstated == []
+    assert differences(training_of(launch), training_of(read_launch(text.replace("\\\n", " ")))) == []
+
+
+def test_inner_groups_padding_and_recomputed_projections_are_read_and_written() -> None:
+    """Planted: the outer size taken for the inner one."""
+    sizes = (
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 16 --seq-length 2048 --vocab-size 999 --bf16 "
+        "--multi-latent-attention --disable-bias-linear --swiglu --micro-batch-size 1 --global-batch-size 8 "
+        "--nproc-per-node 8"
+    )
+    groups = "--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4"
+    experts = (
+        "--num-experts 8 --expert-model-parallel-size 4 --moe-grouped-gemm "
+        "--moe-token-dispatcher-type alltoall --moe-expert-capacity-factor 1.5 "
+        "--moe-pad-expert-input-to-capacity"
+    )
+    again = "--recompute-granularity selective --recompute-modules core_attn mla_up_proj"
+    launch = read_launch(f"torchrun --nproc-per-node 8 pretrain_gpt.py {sizes} {groups} {experts} {again}")
+    training = training_of(launch)
+    assert (training.cp, training.cp_comm_type, training.cp_heads, training.capacity) == (
+        8,
+        "a2a+p2p",
+        2,
+        1.5,
+    )
+    assert "mla_up_proj" in training.recompute_rows
+    assert launch.model is not None
+    text, unstated = write_launch("megatron", launch.model, LaunchParameters(**launch.under({})))
+    assert unstated == []
+    assert "--hierarchical-context-parallel-sizes 2 4" in " ".join(text.split())
+    assert differences(training, training_of(read_launch(text.replace("\\\n", " ")))) == []
+    with pytest.raises(InputError, match="product"):
+        read_launch(f"torchrun --nproc-per-node 8 pretrain_gpt.py {sizes} {groups.replace('2 4', '2 2')}")
+
+
+def test_ranks_that_divide_experts_go_on_to_do_so() -> None:
+    sizes = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 999"
+    launch = read_launch(f"{sizes} --bf16 --num-experts 8 --tensor-model-parallel-size 4 --moe-grouped-gemm")
+    assert training_of(launch).etp == 4
+    assert training_of(launch, tp=2, world=8).etp == 2
+    assert training_of(launch, etp=1).etp == 1
 
 
 def test_the_words_of_a_model_open_it_again() -> None:

@@ -415,6 +415,34 @@ def test_parameters_are_within_a_thousandth_of_transformers(published: Published
     assert read(published.config).parameters == pytest.approx(counted, rel=1e-3)
 
 
+# Configurations of transformers' own that are no decoder, or lack what a model has: kind -> why.
+NO_DEFAULT = {
+    "deepseek_v2": "its default has no number of experts a token", "dbrx": "its default lacks rope_theta",
+    "mimo_v2_flash": "its default leaves out that layers that slide have sinks",
+}  # fmt: skip
+
+# What other defaults leave out.
+LEFT_OUT: dict[str, dict[str, Any]] = {
+    "ministral": {"head_dim": 128}, "hunyuan_v1_dense": {"head_dim": 128},
+    "nemotron": {"head_dim": 128, "num_key_value_heads": 8},
+    "hunyuan_v1_moe": {"head_dim": 128, "num_experts": 8, "moe_topk": 2},
+    "dots1": {"n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_the_default_of_a_family_is_within_a_thousandth_of_transformers(kind: str) -> None:
+    pytest.importorskip("transformers", reason="the extra `oracle` is not installed")
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    if kind not in CONFIG_MAPPING or kind in NO_DEFAULT:
+        pytest.skip(NO_DEFAULT.get(kind, f"transformers has no {kind}"))
+    config = json.loads(json.dumps(CONFIG_MAPPING[kind](**LEFT_OUT.get(kind, {})).to_dict(), default=str)) | {
+        "model_type": kind
+    }
+    assert read(config).parameters == pytest.approx(_oracle_count(config), rel=1e-3)
+
+
 def test_families_of_the_table_are_in_the_reader() -> None:
     from simcore.model.families import NESTED
 

@@ -1,7 +1,8 @@
 """`python -m tests.sweep.exhaustive`: whether leaving points out changes anything of what is looked for.
 
 Five models times so many random spaces, each run whole and with points left out: fronts, the best of each
-family and those that are alike to them are compared. The suite runs a few of them (`test_pruning`).
+family and those that are alike to them are compared. In the spaces of --overlaps communication overlaps with
+compute, experts are uneven, or durations jitter. The suite runs a few of them (`test_pruning`).
 """
 
 from __future__ import annotations
@@ -53,6 +54,19 @@ _OTHERS = (
     "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather,a2a,a2a+p2p",
     "dispatch=none,hierarchical", "cluster=none,gb200-nvl72", "rank-order=tp-ep-dp-pp,tp-pp-dp",
 )  # fmt: skip
+# What a space with overlaps has in common, and the values of axes that fit all of it.
+_OVERLAPS: tuple[dict[str, Any], ...] = (
+    {"overlap_grad_reduce": True, "overlap_param_gather": True, "zero": "1"},
+    {"overlap_tp": True, "sequence_parallel": "on"},
+    {"overlap_tp": True, "sequence_parallel": "on", "overlap_grad_reduce": True},
+    {
+        "overlap_tp": True, "sequence_parallel": "on", "overlap_grad_reduce": True,
+        "overlap_param_gather": True, "zero": "1",
+    },
+    {"overlap_tp": True, "sequence_parallel": "on", "jitter": 0.02},
+    {"overlap_grad_reduce": True, "slow_rank": ("1=1.05",)},
+)  # fmt: skip
+_FITTING = {"tp=1,2,4": "tp=2,4", "zero=0,1,2,3": "zero=0,1"}
 _OBJECTIVES = (("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))
 _MOST_POINTS = 150
 
@@ -66,6 +80,7 @@ class Case(Struct, frozen=True):
     limit: str = "80GB"
     wave: int = 8
     layouts: bool = False
+    fixed: tuple[tuple[str, Any], ...] = ()
 
     def evaluator(self, rule: Rule | None) -> Evaluator:
         """What runs its points. rule: by what some are left out."""
@@ -74,6 +89,7 @@ class Case(Struct, frozen=True):
             fixed["world"] = 4 if self.layouts else 16
         if self.layouts:
             fixed["global_batch"] = 4
+        fixed |= dict(self.fixed)
         space = Space(
             Parameters(**fixed), tuple(parse_axis(text) for text in self.axes), layouts=self.layouts
         )
@@ -81,14 +97,26 @@ class Case(Struct, frozen=True):
         return Evaluator(ModelMaker(self.model, MODELS[self.model]).empty_workload(), definition)
 
 
-def random_case(model: str, chance: random.Random) -> Case:
+def random_case(model: str, chance: random.Random, overlaps: bool = False) -> Case:
     """A space of 2 to 4 axes, of `_MOST_POINTS` points at most; one of sixteen of all layouts. Of its points
-    all, most, or few fit into memory.
+    all, most, or few fit into memory. overlaps: whether communication overlaps with compute.
     """
     layouts = chance.random() < 1 / 16
+    fixed: dict[str, Any] = {}
+    if overlaps:
+        fixed = dict(chance.choice(_OVERLAPS))
+        if MODELS[model].moe and "jitter" not in fixed and chance.random() < 0.5:
+            fixed["expert_imbalance"] = "lognormal:0.8"
     while True:
         axes = [] if layouts else chance.sample(_AXES, chance.randint(2, 3))
         axes += chance.sample(_OTHERS, chance.randint(0, 1))
+        if overlaps:
+            axes = [_FITTING.get(axis, axis) for axis in axes]
+            axes = [axis for axis in axes if axis.partition("=")[0].replace("-", "_") not in fixed]
+            if "tp=2,4" not in axes and not layouts and "overlap_tp" in fixed:
+                axes.append("tp=2,4")
+        if not axes and not layouts:
+            continue
         if layouts:
             axes = [axis for axis in axes if axis.startswith(("comm", "compute", "gpu", "pp-scatter"))]
         count = math.prod(axis.count(",") + 1 for axis in axes)
@@ -97,7 +125,9 @@ def random_case(model: str, chance: random.Random) -> Case:
     rule = Rule(
         chance.choice(_OBJECTIVES), chance.choice((1, 2, 5)), chance.choice(("", "", "tp", "pp", "schedule"))
     )
-    case = Case(model, tuple(axes), rule, wave=chance.choice((2, 4, 16)), layouts=layouts)
+    case = Case(
+        model, tuple(axes), rule, wave=chance.choice((2, 4, 16)), layouts=layouts, fixed=tuple(fixed.items())
+    )
     sizes = sorted(
         one.memory for one in Sweep(case.evaluator(None), HereEngine())._check_candidates() if one.memory
     )
@@ -132,7 +162,8 @@ def check(case: Case) -> tuple[int, int]:
     for point in pruned:
         if point.reason == LEFT_OUT:
             # Also that it can be: else it would have been counted among those that cannot.
-            assert (point.at_least_ns or 0) <= (ran[point.index].step_time_ns or 0), (case, point)
+            whole = ran[point.index]
+            assert (point.at_least_ns or 0) <= (whole.step_time_ns or 0), (whole.skipped, case, point)
         elif point.reason == NO_MEMORY:
             assert not ran[point.index].fits, (case, point)
     return len(every), sum(point.reason == LEFT_OUT for point in pruned)
@@ -143,6 +174,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sweep.exhaustive", description=__doc__)
     parser.add_argument("--spaces", type=int, default=200, help="of each model (default 200)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--overlaps", action="store_true", help="communication overlaps with compute")
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS))
     arguments = parser.parse_args(words)
     differ = 0
@@ -150,7 +182,7 @@ def main(words: Sequence[str] | None = None) -> int:
         chance = random.Random(f"{model} {arguments.seed}")
         begun, points, left = time.process_time(), 0, 0
         for _ in range(arguments.spaces):
-            case = random_case(model, chance)
+            case = random_case(model, chance, arguments.overlaps)
             try:
                 found = check(case)
             except AssertionError as error:

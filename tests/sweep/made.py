@@ -12,7 +12,8 @@ from simcore.sweeping.space import Space, parse_axis, parse_conditions
 def made_point(number: int, step: int | None, memory: int = 10, gpus: int = 8, **layout: object) -> Point:
     """A point with these figures; without a step one that was left out."""
     return Point(
-        schema=SCHEMA, sweep="s", version="v", input="i", rule="", point=number, parameters={}, command="",
+        schema=SCHEMA, sweep="s", version="v", input="i", rule="", point=number, parameters={},
+        command="wltui report x",
         layout={"tp": 1, **layout}, step_time_ns=step, tokens_per_s=None, memory_peak_bytes=memory,
         memory_limit_bytes=100, gpus=gpus, cost=None, work=1, at_least_ns=None,
         skipped=None if step is not None else "cannot be: tp 3 does not fit 4",

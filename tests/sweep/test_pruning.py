@@ -37,6 +37,15 @@ def test_what_is_looked_for_is_the_same(model: str, seed: int) -> None:
     check(random_case(model, random.Random(f"{model} {seed}")))
 
 
+@pytest.mark.slow
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_looked_for_is_the_same_with_overlaps(model: str, seed: int) -> None:
+    """In some of the spaces of `python -m tests.sweep.exhaustive --overlaps`."""
+    check(random_case(model, random.Random(f"{model} {seed}"), overlaps=True))
+
+
 # What changes prices alone comes first: points are run in another order than that of their numbers.
 _SOME = ["recompute=none,full", "zero=0,1", "tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2"]
 _RULE = Rule(("time", "memory"), 2, "tp")

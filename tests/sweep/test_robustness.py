@@ -10,7 +10,7 @@ from simcore.sweeping.evaluating import CandidateCheck, Evaluator, candidate_of
 from simcore.sweeping.outcome import Outcome, Robustness, Spread
 from simcore.sweeping.pages import json_values, text_page
 from simcore.sweeping.pareto_front import Rule
-from simcore.sweeping.robustness import find_robustness, find_spread
+from simcore.sweeping.robustness import _runs, _shortened, find_robustness, find_spread
 from simcore.sweeping.running import Sweep
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes
@@ -37,7 +37,8 @@ def test_each_of_the_best_is_run_again_under_each_condition() -> None:
     evaluator.check = noting  # type: ignore[method-assign]
     found = find_robustness(evaluator, outcome)
     assert found is not None
-    assert {*conditions} == {*((0.02, seed, ()) for seed in range(1, 9)), (0.0, 0, ("0=1.05",))}
+    noise = {(0.02, seed, ()) for seed in range(1, 9)}
+    assert {*conditions} == {*noise, (0.0, 0, ()), (0.0, 0, ("0=1.05",))}
     assert all(indices == set(found.wins) for indices in conditions.values())
     best = [group.point for group in outcome.front.best]
     assert set(found.wins) == {point.index for point in best}
@@ -54,6 +55,21 @@ def test_each_of_the_best_is_run_again_under_each_condition() -> None:
         }
         wins[min(steps, key=lambda index: (steps[index], index))] += 1
     assert found.wins == wins
+
+
+def test_noise_is_tried_on_a_short_step_and_fewer_seeds_of_many_ranks() -> None:
+    """Planted: the whole step, of which 64 GPUs took 16 s a point; eight seeds whatever they cost."""
+    few = made_point(0, 100, gpus=8, pp=2, microbatches=4, global_batch=16)
+    assert _shortened(few, 32) == ({}, 8 * 4 * 16)
+    long = made_point(1, 100, gpus=64, pp=4, microbatches=64, global_batch=128)
+    assert _shortened(long, 80) == ({"global_batch": 16}, 64 * 8 * 20)
+    of_file = made_point(2, 100, gpus=64, pp=4, microbatches=64)
+    assert _shortened(of_file, 80) == ({"microbatches": 8}, 64 * 8 * 20)
+    evaluator, outcome = ended("tp=2,4", world=8, pp=2)
+    best = [replace(group.point, gpus=2048) for group in outcome.front.best]
+    assert [name for name, _ in _runs(evaluator, best)] == ["2 % jitter (1 seed)", "one GPU 5 % slow"]
+    best = [replace(point, gpus=65536) for point in best]
+    assert [name for name, _ in _runs(evaluator, best)] == ["one GPU 5 % slow"]
 
 
 def test_the_next_number_of_gpus_is_a_condition_where_the_sweep_has_one() -> None:

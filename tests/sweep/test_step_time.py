@@ -5,7 +5,11 @@ asynchronous, or where weight gradients are; groups with members of several clas
 first and not the last of a stream's ops waited for; channels that are always free;
 another run's transfers in a shared order; a ring that always takes longer than attention; a part that leaves
 its stream free; a part whose stream was always free before it; a wait of one action taken for another's;
-one step's messages for those of the next.
+one step's messages for those of the next; a split that begins when its product ends, whatever came before;
+the first product of a split cell left out; gathers that are each awaited as if they were the first; a row
+that does not wait for its gather; gathers that begin before compute has come to them; classes that meet and
+do not wait for each other; all cases of a part taken for its first; what is sent arriving at all classes at
+once; uneven loads priced as those of the first rank; loads of another run in a shared folding.
 """
 
 from __future__ import annotations
@@ -21,12 +25,14 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
+from simcore.model.mixers import Mamba
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input, open_model
+from simcore.sweeping import step_time
 from simcore.sweeping.layouts import list_layouts
 from simcore.sweeping.space import Space
 from simcore.sweeping.step_time import StepTimes
@@ -40,7 +46,18 @@ _OLD = Model(
     "old", 8, 256, 8, 8, 32, 1024, False, 1000, 128, dropout=True, bias="all", norm_bias=True, positions=128
 )
 _EXPERTS = Model("experts", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1, 1))
-_MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DENSE, _OLD, _EXPERTS)}
+# Layers of several kinds: of a recurrence alone, of experts alone, of a window and a dense part, of both.
+_BASE = Model("base", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1))
+_MIXED = replace(
+    _BASE, name="mixed", pattern=(0, 1, 2, 3, 0, 0, 1, 3),
+    kinds=(
+        replace(_BASE, name="mamba", moe=None, ffn=0, norms=1, mamba=Mamba(8, 32, 4, 16)),
+        replace(_BASE, name="experts", attends=False, norms=1),
+        replace(_BASE, name="window", moe=None, window=16),
+        replace(_BASE, name="both"),
+    ),
+)  # fmt: skip
+_MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DENSE, _OLD, _EXPERTS, _MIXED)}
 # What was asked before is kept, as in a sweep.
 _TIMES = {name: StepTimes() for name in _MODELS}
 _SCHEDULES = (
@@ -92,6 +109,10 @@ _OF_MODELS = st.fixed_dictionaries(
         "comm_scale": _either(1.0, 1.0, 0.0, 7.3),
         "network": _either(*["analytical"] * 7, "simai-auto", "shared"),
         "cluster": _either(*[None] * 3, "gb200-nvl72"),
+        "expert_imbalance": _either(None, None, "lognormal:0.8"),
+        "slow_rank": _either(*[()] * 5, ("0=1.7",), ("1=1.05",)),
+        "slow_link": _either(*[()] * 7, ("0:0=0.2",)),
+        "bucket_size": _either(None, None, 200_000),
     }
 )
 
@@ -102,8 +123,19 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     dp = given.pop("dp")
     given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
-    if name != "experts":
-        given |= {"ep": 1, "pad_to_capacity": False}
+    if name not in ("experts", "mixed"):
+        given |= {"ep": 1, "expert_imbalance": None, "pad_to_capacity": False}
+    # Where what is asked for cannot be, nothing is compared: most examples are of what can be.
+    if given["zero"] not in ("0", "1"):
+        given |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
+    if given["zero"] == "0":
+        given["overlap_param_gather"] = False
+    if not (given["overlap_grad_reduce"] or given["overlap_param_gather"]):
+        given["bucket_size"] = None
+    if given["tp"] == 1 or given["sequence_parallel"] == "off":
+        given["overlap_tp"] = False
+    if given["world"] < 2:
+        given["slow_rank"] = ()
     if given["ep"] == 1:
         given["dispatch"] = None
     given["expert_capacity"] = 1.25 if given["pad_to_capacity"] else None
@@ -226,6 +258,11 @@ def test_of_layouts_of_models_by_name(given: tuple[str, int, int, float, str, st
     "given",
     [
         {"jitter": 0.01},
+        {"jitter": 0.3, "seed": 5, "overlap_grad_reduce": True, "zero": "1", "overlap_param_gather": True},
+        {"jitter": 0.02, "expert_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
+        {"jitter": 0.02, "tp": 1, "pp": 16, "slow_rank": ("3=1.2",)},
+        {"jitter": 0.02, "time_scale": ("stream tp=0.5",)},
+        {"jitter": 0.02, "network": "links"},
         {"overlap_fwd_bwd": True, "schedule": "dualpipe"},
         {"slow_rank": ("0=1.7", "9=2.5")},
         {"schedule": "gpipe", "comm_scale": 1000.0, "tp": 1, "global_batch": 32},
@@ -256,6 +293,33 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
     if beside:
         workload.fwd.asynchronous.add(1)
     _found(StepTimes(), workload, {"microbatches": 3})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"overlap_tp": True, "sequence_parallel": "on"},
+        {"overlap_grad_reduce": True, "overlap_param_gather": True, "zero": "1"},
+        {"overlap_grad_reduce": True, "overlap_param_gather": True, "zero": "1", "bucket_size": 200_000},
+        {"schedule": "interleaved", "virtual_stages": 2, "overlap_tp": True, "sequence_parallel": "on"},
+        {"tp": 1, "pp": 2, "cp": 2, "zero": "1", "overlap_param_gather": True, "steps": 2},
+        {"pp": 1, "zero": "3", "prefetch": "2"},
+        {"expert_imbalance": "lognormal:0.8", "ep": 4, "tp": 1, "pp": 2, "zero": "1"},
+        {"expert_imbalance": "lognormal:0.8", "ep": 4, "overlap_tp": True, "sequence_parallel": "on"},
+        {"offload": 20.0, "offload_layers": 1, "schedule": "interleaved", "pp": 2, "virtual_stages": 2},
+        {"jitter": 0.02, "overlap_tp": True, "sequence_parallel": "on"},
+        {"jitter": 0.02, "schedule": "zb-h1", "steps": 2, "slow_rank": ("9=2.5",)},
+        {"slow_rank": ("0=1.7", "9=2.5"), "overlap_tp": True, "sequence_parallel": "on"},
+    ],
+)  # fmt: skip
+def test_no_whole_run_is_made(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes through the fast step: a run that it falls back to would be right, and slow."""
+    given = {"world": 16, "tp": 2, "pp": 4, "microbatch_size": 1, "global_batch": 16} | given
+    name = "experts" if "ep" in given else "dense"
+    whole = simulate(_MODELS[name], Parameters(**given)).step_time_ns
+    monkeypatch.setattr(step_time, "_simulated", None)
+    for times in (StepTimes(), _TIMES[name]):
+        assert times.find_step_time(Setup(_MODELS[name], Parameters(**given))).step_time_ns == whole
 
 
 @settings(deadline=None)

@@ -14,7 +14,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from simcore.diagnostics import InputError, UsageError
+from simcore.diagnostics import InputError
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
@@ -479,8 +479,9 @@ def test_a_command_that_does_not_run_its_point_is_refused(tmp_path: Path) -> Non
     first = swept("tp=1")[0]
     for command in ("rm -rf /", "wltui report", "wltui report a b c", "wltui report --model x --tp 64", "'"):
         path = _lines(tmp_path, [_with(first, command=command)])
-        with pytest.raises(UsageError, match="found command"):
-            open_fastest(found_of(ResultsReader(path).read_new()), path)
+        with pytest.raises(InputError, match="found another command") as refused:
+            ResultsReader(path).read_new()
+        assert refused.value.diagnostics[0].line == 1
 
 
 async def test_parameters_that_cannot_be_are_said(make_app: MakeApp) -> None:

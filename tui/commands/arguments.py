@@ -12,7 +12,7 @@ from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, parse_va
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Collection
 
     from simcore.model.launch import Launch
     from simcore.ranks import RankSet
@@ -94,7 +94,8 @@ def opened_name(arguments: argparse.Namespace) -> str | None:
 def opening_options(arguments: argparse.Namespace) -> OpeningOptions:
     """Returns which of a directory's measured runs is requested, and what of it."""
     explicit_values: dict[str, Any] = {
-        name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
+        name: getattr(arguments, name, None)
+        for name in ("run", "step", "comm_names", "step_names", "trace_map")
     }
     # The ranks of `export` are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
@@ -137,6 +138,12 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
         help="annotations of profiler traces with such names are the steps, in place of ProfilerStep#N",
     )
     parser.add_argument(
+        "--trace-map",
+        metavar="FILE",
+        help="rules as TOML that say what the spans of a Chrome trace are; wltui check FILE --save-map MAP "
+        "writes some to begin with (docs/chrome.md)",
+    )
+    parser.add_argument(
         "--no-cache",
         action="store_true",
         help="read profiler traces anew, and keep no copy for the next time",
@@ -158,7 +165,7 @@ def states_parameters(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
-def parse_parameters(arguments: argparse.Namespace, free: Container[str] = ()) -> Parameters:
+def parse_parameters(arguments: argparse.Namespace, free: Collection[str] = ()) -> Parameters:
     """Returns the parameters that were given, over those of `--params`, over those of `--from-args`.
 
     free: parameters of `--from-args` that are not taken. Raises `UsageError` for an invalid value, InputError

@@ -25,14 +25,13 @@ from tui.commands.arguments import (
     parse_ranks,
 )
 from tui.commands.opened import is_results, open_from_arguments, open_input, select_parameters
+from tui.printing import Controls
 
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
     from simcore.render.export import ExportFormat
-    from simcore.workload import Workload
+    from simcore.sources.inputs import Opened
 
 # A shorter export is over before the line could be read.
 _FIRST_DELAY_S = 0.3
@@ -66,7 +65,7 @@ class ProgressLine:
         if progress is None:
             return
         share = 100 * progress.written_count // progress.total if progress.total else 0
-        self.stream.write(f"{_CLEAR}{self.what}  {min(share, 100)} %")
+        self.stream.write(Controls(f"{_CLEAR}{self.what}  {min(share, 100)} %"))
         self.stream.flush()
         self.is_visible = True
         self.next_at = time.monotonic() + _INTERVAL_S
@@ -74,7 +73,7 @@ class ProgressLine:
     def clear(self) -> None:
         """Erases the line."""
         if self.is_visible:
-            self.stream.write(_CLEAR)
+            self.stream.write(Controls(_CLEAR))
             self.stream.flush()
             self.is_visible = False
 
@@ -179,7 +178,7 @@ def _export_sweep(export_format: ExportFormat, arguments: argparse.Namespace) ->
 
 def _request_with_second(
     arguments: argparse.Namespace,
-) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
+) -> tuple[Opened, Request]:
     """Returns (what was opened, the request for a page of its run, compared with that of --against or
     --with).
     """

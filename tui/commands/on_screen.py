@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, is_unicode
+from simcore.units import is_whole
 from tui.screens import SCREENS
 
 if TYPE_CHECKING:
@@ -34,11 +35,16 @@ def show(
 ) -> int:
     """Runs the app until it ends, and returns its exit status. begin: called once the app is there."""
     from tui.app import WltuiApp
-    from tui.terminal.driver import TerminalDriver, end_on_signals
+    from tui.terminal.driver import MOST_COLUMNS, MOST_ROWS, TerminalDriver, end_on_signals
 
     if os.environ.get("NO_COLOR") == "":
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
+    for name, most in (("COLUMNS", MOST_COLUMNS), ("LINES", MOST_ROWS)):
+        # Textual draws a picture of any size, 10^15 cells too.
+        text = os.environ.get(name, "1")
+        if not is_whole(text) or not 1 <= int(text) <= most:
+            del os.environ[name]
     ascii_only = ascii_only or not _speaks_utf8(sys.stdout.encoding)
     keymap = read_user_keymap()
     if first is None and keeper is not None and keeper.screen in SCREENS:

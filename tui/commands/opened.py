@@ -12,13 +12,11 @@ from simcore.parameters import Parameters, RunInput
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
     from simcore.parameters import OpeningOptions
-    from simcore.workload import Workload
+    from simcore.sources.inputs import Opened
 
 
-def select_parameters(run_input: RunInput, other: Workload | MeasuredRun | ExecutionSet) -> RunInput:
+def select_parameters(run_input: RunInput, other: Opened) -> RunInput:
     """Returns the input with the parameters that apply to it: a trace compared with a workload stays as
     measured.
     """
@@ -28,7 +26,7 @@ def select_parameters(run_input: RunInput, other: Workload | MeasuredRun | Execu
     return run_input.with_parameters(Parameters()) if measured_alone else run_input
 
 
-def print_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
+def print_warnings(*opened: Opened) -> None:
     """Prints the warnings of traces on standard error, each once: the figures of a page or of JSON show no
     doubt.
     """
@@ -50,7 +48,7 @@ def print_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
+def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
     """Returns the workload or measured run at `path`. options: which of a directory's measured runs, and what
     of it.
 
@@ -67,8 +65,8 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Workload | M
 def is_results(path: str) -> bool:
     """Returns whether a file holds the points of a sweep."""
     try:
-        # Opening a pipe without a writer would block.
-        if not os.path.isfile(path):
+        # Reading a pipe without a writer, or a file of the system without a size, may wait for ever.
+        if not os.path.isfile(path) or not os.path.getsize(path):
             return False
         with open(path, "rb") as file:
             return file.read(24).startswith(b'{"schema":"wltui.sweep/')
@@ -76,7 +74,7 @@ def is_results(path: str) -> bool:
         return False
 
 
-def open_from_arguments(arguments: argparse.Namespace) -> Workload | MeasuredRun | ExecutionSet:
+def open_from_arguments(arguments: argparse.Namespace) -> Opened:
     """Returns what a command's FILE, or its --model, or AICB's arguments name.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.

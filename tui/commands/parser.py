@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError, did_you_mean, printable
+from simcore.units import is_whole
 
 
 class Parser(argparse.ArgumentParser):
@@ -103,11 +104,15 @@ class _Help(argparse.HelpFormatter):
         super().__init__(prog, **{"width": _columns() - 2, **keywords})
 
 
+# Lines are no longer on a terminal that states more.
+_MOST_COLUMNS = 1000
+
+
 def _columns() -> int:
     """Returns COLUMNS, or else those of the terminal, or else 80: as `shutil.get_terminal_size`."""
     from_environment = os.environ.get("COLUMNS", "")
-    if from_environment.isdecimal() and int(from_environment):
-        return int(from_environment)
+    if is_whole(from_environment) and int(from_environment):
+        return min(int(from_environment), _MOST_COLUMNS)
     try:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):

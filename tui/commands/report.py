@@ -17,6 +17,7 @@ from tui.commands.arguments import (
     parse_parameters,
 )
 from tui.commands.opened import open_from_arguments
+from tui.printing import Controls
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
@@ -144,12 +145,12 @@ def _find_what_if(results: Run) -> list[WhatIf]:
     try:
         return results.what_if(_show_progress)
     finally:
-        print(f"\r{' ' * 30}\r", end="", file=sys.stderr, flush=True)
+        print(Controls(f"\r{' ' * 30}\r"), end="", file=sys.stderr, flush=True)
 
 
 def _show_progress(finished: int, total: int) -> None:
     """Shows the progress on a terminal's standard error, each time over the last."""
-    print(f"\rwhat-if {finished} of {total}", end="", file=sys.stderr, flush=True)
+    print(Controls(f"\rwhat-if {finished} of {total}"), end="", file=sys.stderr, flush=True)
 
 
 def _no_progress(finished: int, total: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import UsageError, printable
 from simcore.program.schedules import SCHEDULES
 from tui.commands.parser import Parser
+from tui.printing import Controls
 
 if TYPE_CHECKING:
     from simcore.render.report.schedule_picture import Picture, PictureOptions, UnitTimes
@@ -107,7 +108,7 @@ def main(words: list[str]) -> int:
         from simcore.render.report.schedule import pictures_text
 
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        sys.stdout.write(pictures_text(pictures, width, colour))
+        sys.stdout.write(Controls(pictures_text(pictures, width, colour)))
     return 0
 
 

@@ -21,6 +21,7 @@ from tui.commands.arguments import (
     parse_parameters,
 )
 from tui.commands.opened import STANDARD_INPUT
+from tui.printing import Controls
 
 if TYPE_CHECKING:
     import argparse
@@ -621,11 +622,11 @@ class _ProgressLine:
 
             words += f"; best {duration(best[0].point.step_time_ns or 0)}"
         if self._shows:
-            print(f"\r{words:<78}", end="", file=sys.stderr, flush=True)
+            print(Controls(f"\r{words:<78}"), end="", file=sys.stderr, flush=True)
         else:
             print(f"wltui: {words}", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Erases the line."""
         if self._shows:
-            print(f"\r{' ' * 78}\r", end="", file=sys.stderr, flush=True)
+            print(Controls(f"\r{' ' * 78}\r"), end="", file=sys.stderr, flush=True)

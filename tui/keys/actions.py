@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.keys import key_to_character
 
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 
 _NAMES = {
     "pagedown": "PageDown", "pageup": "PageUp", "space": "Space", "enter": "Enter", "escape": "Esc",
@@ -55,7 +56,7 @@ def key_of(name: str) -> str | None:
 
 
 def _is_function_key(name: str) -> bool:
-    return name[:1] == "f" and name[1:].isdigit() and len(name) <= 3 and 1 <= int(name[1:]) <= 24
+    return name[:1] == "f" and is_whole(name[1:], 2) and 1 <= int(name[1:]) <= 24
 
 
 # Binding id -> keys, comma-separated, as Textual's `App.set_keymap` takes it.

@@ -25,6 +25,10 @@ def table_of(run: Run) -> Table:
         from tui.layers.workload_table import WorkloadTable
 
         return WorkloadTable(cast("SimulatedRun", run), each=False)
+    if run.figures.hang is not None:
+        from tui.layers.collective_table import CollectiveTable
+
+        return CollectiveTable(run.figures.hang)
     if run.recording is None:
         from tui.layers.trace_table import TraceTable
 

@@ -22,6 +22,10 @@ def form_source(run: Run) -> FormSource:
     """Returns the form of what is open."""
     if run.shape.simulated is not None:
         return WorkloadForm()
+    if run.figures.hang is not None:
+        from tui.parameters.dump_form import DumpForm
+
+        return DumpForm()
     if run.recording is None:
         from tui.parameters.execution_form import ExecutionForm
 

@@ -8,7 +8,6 @@ While one types, the prompt says why a value is refused; the last row names the 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -18,6 +17,7 @@ from textual.events import Click
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import asdict, replace
+from simcore.shell_words import quote_word
 from simcore.trace.findings import drop_overlap_variants
 from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
@@ -359,7 +359,7 @@ class ParametersView(ScreenView):
         )
         self._field_on_row = [-1] * above + [self.form.index_on(line) for line in visible]
         visible += [[] for _ in range(rows - len(visible))]
-        flags = " ".join(map(shlex.quote, self.session.draft.as_flags())) or "(as in the file)"
+        flags = " ".join(map(quote_word, self.session.draft.as_flags())) or "(as in the file)"
         hidden = len(lines) - self.top - rows
         title = f"{hidden} more below" if hidden > 0 else ""
         return [*visible, rule(title, width, self.glyphs),

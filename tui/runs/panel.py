@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,6 +12,7 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
+from simcore.shell_words import quote_word
 from simcore.trace.figures import KnownStep, compare_by_work, is_other_work
 from simcore.units import duration, plural
 from tui.chrome import run_difference
@@ -108,7 +108,7 @@ def _flags(run: HistoryRun, of_several: bool) -> str:
     flags = run.parameters.as_flags()
     if of_several and run.label is not None:
         flags = ["--run", run.label, *flags]
-    return " ".join(map(shlex.quote, flags)) or "(as in the file)"
+    return " ".join(map(quote_word, flags)) or "(as in the file)"
 
 
 def _model_text(run: HistoryRun) -> str:

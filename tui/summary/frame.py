@@ -50,6 +50,10 @@ _AROUND_BARS = 4
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """Returns the lines of the screen, at most `height` of them. progress: of the what-if table."""
     model.keys_to_more = frozenset()
+    if model.hang_rows:
+        from tui.summary.hang import draw_hang
+
+        return draw_hang(model, width, height, glyphs)
     if not model.results.timed:
         return _draw_plan(model, width, height, glyphs)
     if width >= _WIDE and height >= _TALL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, sort_by_weight
 from simcore.trace.findings import Finding, TrackInterval, WhatIf, drop_overlap_variants
@@ -13,7 +14,12 @@ from tui.session import Run
 from tui.summary.bars import Bars, make_bars
 from tui.summary.side_panels import LateRanks, RankMap, SidePanel, choose_side_panel
 
+if TYPE_CHECKING:
+    from simcore.render.report.hang import MemberLine
+
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
+# Of a hung job: how far each group has come.
+HANG_GROUPS = "groups"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 
 # A run of more spans is described behind its first picture: the critical path, the sentences and the worst
@@ -66,6 +72,8 @@ class SummaryModel(PanelCursor):
     """What stands next to the bars, the panel MAP."""
     notes: list[Diagnostic] = field(init=False)
     """The largest weight first."""
+    hang_rows: Sequence[MemberLine] = field(init=False, default=())
+    """How far each group has come, of flight recorder dumps; else empty."""
 
     def __post_init__(self) -> None:
         self.is_long = is_long(self.results)
@@ -77,6 +85,11 @@ class SummaryModel(PanelCursor):
         self.bars = make_bars(self.results)
         self.notes = sort_by_weight(self.results.diagnostics)
         self.cursors[MAP] = self.side_panel.outlier or (0, 0)
+        tables = self.results.figures.hang
+        if tables is not None:
+            from tui.summary.hang_rows import hang_lines
+
+            self.hang_rows, self.panel = hang_lines(tables), HANG_GROUPS
 
     def begin(self) -> None:
         self.is_long = is_long(self.results)
@@ -141,6 +154,7 @@ class SummaryModel(PanelCursor):
             return self.side_panel.size
         rows: dict[str, Sized] = {
             STAGES: self.bars.rows, WORST: self.findings, WHAT_IF: self.knobs or (), NOTES: self.notes,
+            HANG_GROUPS: self.hang_rows,
         }  # fmt: skip
         return len(rows[panel]), 1
 
@@ -172,6 +186,10 @@ class SummaryModel(PanelCursor):
     def target(self) -> TrackInterval | None:
         """Returns where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         at = self.cursor(self.panel)
+        if self.panel == HANG_GROUPS:
+            from tui.summary.hang_rows import find_interval
+
+            return find_interval(self.results, self.hang_rows[at[0]]) if self.hang_rows else None
         if self.panel == STAGES:
             return self.bars.find_interval(at[0])
         if self.panel == MAP:

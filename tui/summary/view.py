@@ -30,6 +30,10 @@ class SummaryView(PanelsView):
         *panel_bindings("summary"),
         binding("j,down", "move(1, 0)", "down", "summary.down"),
         binding("k,up", "move(-1, 0)", "up", "summary.up"),
+        binding("pagedown", "move(10)", "ten rows down", "summary.page-down"),
+        binding("pageup", "move(-10)", "ten rows up", "summary.page-up"),
+        binding("g,home", "move(-10000000)", "first row", "summary.first"),
+        binding("G,end", "move(10000000)", "last row", "summary.last"),
         binding("l,right", "move(0, 1)", "right", "summary.right"),
         binding("h,left", "move(0, -1)", "left", "summary.left"),
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
@@ -52,6 +56,9 @@ class SummaryView(PanelsView):
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Returns what keys do here and now."""
+        if self.model.hang_rows:
+            keys = ("jk", "row"), ("Enter", "its place"), ("Tab", "panel"), ("Space", "all sentences")
+            return *keys, ("3", "collectives"), ("2", "timeline")
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
         model, side_panel = self.model, self.model.side_panel

@@ -11,6 +11,7 @@ from simcore.model.training import resolve_training
 from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
+from simcore.shell_words import join_words
 from simcore.sweeping.layouts import VARIED
 from simcore.sweeping.running import SweepOptions
 from simcore.sweeping.space import DP, parse_axis
@@ -100,4 +101,4 @@ def command_words(run: Run, typed: str) -> str:
         arguments = _sweep_words(run, typed)
     except UsageError:
         arguments = [*opened_words(run), *Parameters().as_flags(), *shlex.split(typed)]
-    return shlex.join(["wltui", "sweep", *arguments, "--screen"])
+    return join_words(["wltui", "sweep", *arguments, "--screen"])

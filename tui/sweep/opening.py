@@ -10,11 +10,12 @@ from simcore.model.known_models import named_model
 from simcore.parameters import RunInput
 from simcore.runs import open_run
 from simcore.sources.inputs import open_input, open_model, require_workload
-from simcore.sweeping.evaluating import Evaluator, candidate_of, opening_words
+from simcore.sweeping.evaluating import Evaluator, candidate_of
 from simcore.sweeping.layouts import list_layouts
 from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.pareto_front import choose_measure
 from simcore.sweeping.point import Point
+from simcore.sweeping.point_lines import opening_words
 from simcore.sweeping.space import Candidate
 from simcore.workload import Workload
 from tui.session import Run

@@ -20,10 +20,15 @@ from time import monotonic
 from types import FrameType
 from typing import Any, TextIO
 
+from textual import events
+from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
+
+from tui.terminal.input_text import TerminalInput
 
 _LOOK_AGAIN_S = 0.1
 # Ends synchronized output, and restores the default style.
@@ -144,6 +149,13 @@ def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
     loop.add_reader(read, os.read, read, 4096)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
+
+# No terminal has more cells: a picture of 99,999 x 99,999 would take 10^10 of them.
+MOST_COLUMNS, MOST_ROWS = 1000, 500
+_INPUT_BYTES = 1 << 16
+# Esc is a key when nothing comes for the first; a sequence or a paste that a slow line sends in parts is over
+# after the second.
+_INPUT_WAIT_MS, _INPUT_PATIENCE_S = 50, 5.0
 
 # How long the end waits for a terminal that does not take what was sent to it.
 _PATIENCE_S = 1.5
@@ -266,10 +278,51 @@ class TerminalDriver(LinuxDriver):
                 self._terminal_gone()
 
     def run_input_thread(self) -> None:
+        """Reads the terminal until the end: whatever it sends, the program goes on.
+
+        Textual's own loop ends the program with the first byte that is no UTF-8.
+        """
+        parser, received = XTermParser(), TerminalInput()
+        poll = select.poll()
+        poll.register(self.fileno, select.POLLIN)
+        since = monotonic()
         try:
-            super().run_input_thread()
+            while not self.exit_event.is_set():
+                if poll.poll(_INPUT_WAIT_MS if received.is_waiting else 2 * _INPUT_WAIT_MS):
+                    texts = received.texts(os.read(self.fileno, _INPUT_BYTES))
+                    since = monotonic()
+                else:
+                    texts = received.rest(monotonic() - since > _INPUT_PATIENCE_S)
+                for text in texts:
+                    parser = self._take(parser, text)
+                parser = self._take(parser, "")
         except OSError:
             self._terminal_gone()
+
+    def _take(self, parser: XTermParser, text: str) -> XTermParser:
+        """Sends what the parser makes of a text to the app, "" for what it waited for long enough. Returns
+        the parser, a new one after what it cannot read.
+        """
+        try:
+            for message in parser.feed(text) if text else parser.tick():
+                bounded = bound_message(message, self._system_size())
+                if bounded is not None:
+                    self.process_message(bounded)
+        except (ValueError, OverflowError, ArithmeticError, LookupError, TypeError, StopIteration):
+            return XTermParser()
+        return parser
+
+    def _system_size(self) -> Size | None:
+        """Returns the system's size of the terminal; None where it has none, as on a serial line."""
+        try:
+            size = Size(*os.get_terminal_size(self.fileno))
+        except OSError:
+            return None
+        return size if size.width and size.height else None
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        columns, rows = super()._get_terminal_size()
+        return min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
 
     def _terminal_gone(self) -> None:
         self._soon(self._app.exit, None, 128 + signal.SIGHUP)
@@ -309,6 +362,24 @@ class TerminalDriver(LinuxDriver):
             self.suspend_application_mode()
             self._must_signal_resume = True
         super()._sigcont_application()
+
+
+def bound_message(message: Message, system_size: Size | None) -> Message | None:
+    """Returns what a terminal reports, of a size that it can have; None for a place beyond.
+
+    system_size: that of the system, which is right where a report is another.
+    """
+    if isinstance(message, events.Resize):
+        width, height = system_size or message.size
+        if width < 1 or height < 1:
+            return None
+        size = Size(min(width, MOST_COLUMNS), min(height, MOST_ROWS))
+        return events.Resize(size, size, pixel_size=message.pixel_size)
+    if isinstance(message, events.MouseEvent) and not (
+        message.screen_x < MOST_COLUMNS and message.screen_y < MOST_ROWS
+    ):
+        return None
+    return message
 
 
 def _nothing() -> None:

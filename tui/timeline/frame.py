@@ -189,7 +189,7 @@ class TimelineFrame:
         world = 0
         facts = model.source.of.facts
         # Ranks without a common time cannot be added up at any instant.
-        for track_id in facts.track_ids if facts.concurrent else ():
+        for track_id in facts.track_ids if facts.concurrent and facts.timed else ():
             count = model.source.count_ranks(track_id)
             world += count
             busy_until = list(map(model.results.accounts[track_id].computed_until(), edges))

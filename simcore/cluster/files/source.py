@@ -30,14 +30,23 @@ class ClusterText:
 
     def _read(self) -> str:
         try:
-            mode = os.stat(self.path).st_mode
-            if not stat.S_ISREG(mode):
+            status = os.stat(self.path)
+            mode = status.st_mode
+            piped = None
+            if stat.S_ISFIFO(mode):
+                from simcore.pipes import read_open_pipe
+
+                piped = read_open_pipe(self.path, mode, _MOST_BYTES)
+            if piped is None and not stat.S_ISREG(mode):
                 kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
                 raise self.make_error("not-a-cluster-file", f"found {kind}, expected a file")
-            with open(self.path, "rb") as file:
-                data = file.read(_MOST_BYTES + 1)
-                if data[:1].isdigit():
-                    data += file.read(_MOST_TOPOLOGY_BYTES - _MOST_BYTES)
+            if piped is None:
+                with open(self.path, "rb") as file:
+                    # A file of the system without a size may wait like a pipe.
+                    piped = file.read(_MOST_BYTES + 1) if status.st_size else b""
+                    if piped[:1].isdigit():
+                        piped += file.read(_MOST_TOPOLOGY_BYTES - _MOST_BYTES)
+            data = piped
         except OSError as error:
             raise self.make_error("unreadable-file", f"the file cannot be read: {error.strerror}") from None
         except ValueError:  # a NUL character in the path

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -41,9 +41,18 @@ from simcore.model.sizes import Model, check_model
 from simcore.model.toml_text import TomlProblem, format_toml_value, location_at, parse_toml
 from simcore.model.training import resolve_training
 from simcore.records import Struct, replace
+from simcore.shell_words import quote_word
 
 # Word of --emit -> the project's name.
 PROJECTS = {"megatron": "Megatron-LM", "torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
+# Parameter -> what launch arguments state for their value of it alone.
+_PIPELINE = ("pipeline_layout", "stage_layers", "account_for_embedding", "account_for_loss")
+_DEPENDENT = {
+    "pp": ("virtual_stages", *_PIPELINE), "virtual_stages": _PIPELINE, "schedule": _PIPELINE,
+    "stage_layers": _PIPELINE, "recompute": ("recompute_layers", "recompute_rows"), "world": ("shard_size",),
+    "zero": ("overlap_grad_reduce", "overlap_param_gather", "bucket_size", "shard_size",
+             "reshard_after_forward"),
+}  # fmt: skip
 # Scripts have some 10 kB; a larger file is another kind of file.
 _MOST_BYTES = 1 << 20
 # Names by which its script is known where a text has no file.
@@ -69,11 +78,18 @@ class Launch(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     """What was assumed, what changes the step and is not priced, and what means nothing here."""
 
-    def under(self, explicit: Mapping[str, Any], free: Container[str] = ()) -> dict[str, Any]:
+    def under(self, explicit: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:
         """Returns the parameters with these explicit ones in place of theirs. free: those that are not
         taken.
         """
-        values = {name: value for name, value in self.values.items() if name not in free}
+        replaced = {name for name, value in explicit.items() if value != self.values.get(name)}
+        # A sweep over ZeRO has its overlaps where they fit.
+        changed = replaced | ({*free} - {"zero"})
+        dropped_names = {*free, *(name for one in changed for name in _DEPENDENT.get(one, ()))}
+        values = {name: value for name, value in self.values.items() if name not in dropped_names}
+        if "tp" in replaced and values.get("etp") == self.values.get("tp", 1):
+            # Ranks of tp that divide each expert go on to do so.
+            values["etp"] = explicit["tp"] or 1
         of_batch = {"world", "global_batch", "microbatch_size"}
         if of_batch & {*explicit} and "global_batch" in {*values, *explicit}:
             # The batch stays, and how many micro-batches it is follows.
@@ -398,7 +414,7 @@ def _quote(text: str) -> str:
         from simcore.model.launch.shell import plain_text
 
         return f'"{plain_text(text)}"'
-    return shlex.quote(text)
+    return quote_word(text)
 
 
 def _format_toml(arguments: Mapping[str, Any], rest: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, InputError, did_you_mean, printable
 from simcore.model.launch.shell import plain_text, unset_name
 from simcore.records import NamedTuple, Struct
+from simcore.units import is_whole
 
 Location = tuple[int | None, int | None]
 Fields = dict[str, Any]
@@ -147,7 +148,7 @@ class Arguments:
 
 
 def _unset_words(name: str) -> str:
-    if name.isdigit():
+    if is_whole(name):
         return f"it is an argument of the script; behind the script's name ${name} would fit"
     if not name.replace("_", "").isalnum():
         return "what a command prints is not known; a number in its place would fit"

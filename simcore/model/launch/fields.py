@@ -41,10 +41,12 @@ def fields_of(training: Training, parameters: LaunchParameters) -> Fields:
         name: getattr(parameters, name)
         for name in ("recompute_layers", "recompute_rows", "schedule", "pipeline_layout", "rank_order",
                      "account_for_embedding", "account_for_loss", "overlap_fwd_bwd", "bucket_size",
+                     "expert_capacity", "pad_to_capacity",
                      "overlap_grad_reduce", "overlap_param_gather", "reshard_after_forward")
     }  # fmt: skip
     return fields | {
         "virtual_stages": training.chunks,
+        "cp_inner": training.cp_heads,
         "stages": training.position_layers,
         "predictions": training.position_predictions,
         "sequence_parallel": "on" if training.sequence_parallel else "off",

@@ -7,16 +7,23 @@ from typing import Any
 
 from simcore.diagnostics import InputError
 from simcore.model.launch.arguments import Argument, Arguments, Fields, Rule, Table
+from simcore.units import is_whole, plain_number
 
 _GPT2_VOCABULARY = 50257
 # A part of the names of a tokenizer -> its words; models that share a tokenizer have one entry.
 _VOCABULARIES = {
     "gpt2": _GPT2_VOCABULARY, "llama2": 32000, "llama-2": 32000, "mixtral": 32000, "mistral": 32000,
     "llama3": 128256, "llama-3": 128256, "deepseek-v3": 129280, "deepseek-r1": 129280, "qwen3": 151936,
-    "qwen2": 152064,
+    "qwen2": 152064, "256k": 256000,
+}  # fmt: skip
+# (part of the name of Pai-Megatron-Patch's tokenizer, --extra-vocab-size) -> the words of both.
+_PATCHED_VOCABULARIES = {
+    ("deepseekv2", "467"): 129280, ("deepseekv2", "2400"): 102400, ("qwen2", "293"): 151936,
 }  # fmt: skip
 # Module of --recompute-modules -> kind of rows here.
-_MODULES = {"core_attn": "attention", "moe_act": "moe_act", "layernorm": "norm"}
+_MODULES = {
+    "core_attn": "attention", "moe_act": "moe_act", "layernorm": "norm", "mla_up_proj": "mla_up_proj",
+}  # fmt: skip
 _STRATEGIES = {"no_shard": "0", "optim": "1", "optim_grads": "2", "optim_grads_params": "3"}
 _FSDP = ("use-megatron-fsdp", "use-custom-fsdp")
 
@@ -114,6 +121,12 @@ def _read_vocabulary(arguments: Arguments, fields: Fields) -> None:
     # Merges without more are GPT-2's.
     text = text or "gpt2" * ("merge-file" in arguments)
     count = next((count for part, count in _VOCABULARIES.items() if part in text), None)
+    if "extra-vocab-size" in arguments:
+        extra = " ".join(arguments.arguments["extra-vocab-size"].value)
+        patched = (
+            count for (part, more), count in _PATCHED_VOCABULARIES.items() if part in text and more == extra
+        )
+        count = next(patched, count)
     fields["model.vocab"] = count or _GPT2_VOCABULARY
     if count is None:
         name = next((name for name in names if name in arguments), "num-layers")
@@ -139,24 +152,24 @@ def _read_experts(arguments: Arguments, fields: Fields) -> None:
     topk = arguments.count("moe-router-topk") or 2
     ffn = arguments.count("moe-ffn-hidden-size") or fields.get("model.ffn") or 1
     shared = arguments.count("moe-shared-expert-intermediate-size", least=0) or 0
+    latent = arguments.count("moe-latent-size") or 0
     frequency = arguments.text("moe-layer-freq")
     etp = arguments.count("expert-tensor-parallel-size")
     dispatcher = arguments.text("moe-token-dispatcher-type") or "allgather"
-    capacity = arguments.use("moe-expert-capacity-factor")
+    capacity = arguments.text("moe-expert-capacity-factor")
+    is_padded = arguments.has("moe-pad-expert-input-to-capacity")
     has_grouped_products = arguments.has("moe-grouped-gemm")
     if not experts:
         return
-    if shared % ffn:
-        raise arguments.refusal(
-            "moe-shared-expert-intermediate-size",
-            f"found {shared}, expected a multiple of {ffn} (--moe-ffn-hidden-size)",
-        )
     dense = 0
     if frequency is not None:
         dense = _dense_layers(arguments, frequency, fields.get("model.layers", 0))
+    # Shared experts are whole ones, or of a size of their own.
+    is_whole = shared % ffn == 0
     fields |= {
+        "moe.shared_ffn": 0 if is_whole else shared, "moe.latent": latent,
         "moe.experts": experts, "moe.experts_per_token": topk, "moe.ffn": ffn,
-        "moe.shared_experts": shared // ffn, "moe.dense_layers": dense,
+        "moe.shared_experts": shared // ffn if is_whole else 0, "moe.dense_layers": dense,
     }  # fmt: skip
     tp = fields.get("tp", 1)
     if etp not in (None, 1, tp):
@@ -175,7 +188,10 @@ def _read_experts(arguments: Arguments, fields: Fields) -> None:
         arguments.warn(
             "num-experts", "without --moe-grouped-gemm experts run in turn; a grouped product is priced"
         )
-    if capacity is not None:
+    factor = None if capacity is None else plain_number(capacity)
+    if is_padded and factor is not None and factor >= 1:
+        fields |= {"expert_capacity": factor, "pad_to_capacity": True}
+    elif capacity is not None:
         arguments.warn(
             "moe-expert-capacity-factor",
             "loads are even here, so that nothing is dropped (--expert-imbalance)",
@@ -216,12 +232,20 @@ def _write_experts(fields: Fields) -> dict[str, Any]:
     ffn, shared, dense = fields["moe.ffn"], fields["moe.shared_experts"], fields["moe.dense_layers"]
     if ffn != (fields["model.ffn"] or ffn):
         output["moe-ffn-hidden-size"] = ffn
-    if shared:
-        output["moe-shared-expert-intermediate-size"] = shared * ffn
+    shared_inner = fields["moe.shared_ffn"] or shared * ffn
+    if shared_inner:
+        output["moe-shared-expert-intermediate-size"] = shared_inner
+    if fields["moe.latent"]:
+        output["moe-latent-size"] = fields["moe.latent"]
     if dense:
         output["moe-layer-freq"] = f"([0]*{dense}+[1]*{fields['model.layers'] - dense})"
     if fields["etp"] != fields["tp"]:
         output["expert-tensor-parallel-size"] = fields["etp"]
+    if fields["pad_to_capacity"]:
+        output |= {
+            "moe-expert-capacity-factor": fields["expert_capacity"],
+            "moe-pad-expert-input-to-capacity": True,
+        }
     return output | {"moe-grouped-gemm": True, "moe-token-dispatcher-type": "alltoall"}
 
 
@@ -249,6 +273,27 @@ def _write_latent_attention(fields: Fields) -> dict[str, Any]:
     names = {"q-lora-rank": "q_lora_rank", "kv-lora-rank": "kv_lora_rank", "qk-head-dim": "qk_nope_head_dim",
              "qk-pos-emb-head-dim": "qk_rope_head_dim", "v-head-dim": "v_head_dim"}  # fmt: skip
     return output | {name: fields[f"mla.{field}"] for name, field in names.items() if fields[f"mla.{field}"]}
+
+
+def _read_window(arguments: Arguments, fields: Fields) -> None:
+    window = arguments.text("window-size")
+    if window is None:
+        return
+    if "window-attn-skip-freq" in arguments:
+        arguments.warn("window-size", "attention is priced over the whole sequence in all layers")
+        return
+    left = re.split(r"[,\s]+", window.strip("() "))[0]
+    if not is_whole(left):
+        raise arguments.refusal(
+            "window-size", f"found {window[:40]}, expected tokens before and behind, like 127,0"
+        )
+    # A query sees so many tokens before it, and its own.
+    fields["model.window"] = int(left) + 1
+
+
+def _write_window(fields: Fields) -> dict[str, Any]:
+    window = fields["model.window"]
+    return {"window-size": f"{window - 1},0"} if window else {}
 
 
 # -- the pipeline ------------------------------------------------------------------------
@@ -591,6 +636,28 @@ def _write_launcher(fields: Fields) -> dict[str, Any]:
     return output
 
 
+def _read_inner_ranks(arguments: Arguments, fields: Fields) -> None:
+    text = arguments.text("hierarchical-context-parallel-sizes")
+    if text is None or fields.get("cp_comm_type") != "a2a+p2p":
+        return
+    inner, _, rest = text.replace(",", " ").partition(" ")
+    sizes = [int(word) for word in (inner, rest.strip()) if is_whole(word)]
+    if len(sizes) != 2 or sizes[0] * sizes[1] != fields.get("cp", 1):
+        raise arguments.refusal(
+            "hierarchical-context-parallel-sizes",
+            f"found {text}, expected two numbers whose product is --context-parallel-size "
+            f"{fields.get('cp', 1)}",
+        )
+    fields["cp_inner"] = sizes[0]
+
+
+def _write_inner_ranks(fields: Fields) -> dict[str, Any]:
+    inner, cp = fields["cp_inner"], fields["cp"]
+    if fields["cp_comm_type"] != "a2a+p2p":
+        return {}
+    return {"hierarchical-context-parallel-sizes": (str(inner), str(cp // inner))}
+
+
 _RANKS = ("nproc-per-node", "nnodes")
 # The launcher's arguments, which stand before the script.
 LAUNCHERS = (
@@ -615,9 +682,16 @@ TABLE: Table = (
     Argument(
         "cp-comm-type",
         "cp_comm_type",
-        words={"p2p": "p2p", "allgather": "all-gather", "all_gather": "all-gather", "a2a": "a2a"},
+        words={
+            "p2p": "p2p",
+            "allgather": "all-gather",
+            "all_gather": "all-gather",
+            "a2a": "a2a",
+            "a2a+p2p": "a2a+p2p",
+        },
         default="p2p",
     ),
+    Rule(("hierarchical-context-parallel-sizes",), ("cp_inner",), _read_inner_ranks, _write_inner_ranks),
     Argument("expert-model-parallel-size", "ep", default=1),
     Argument("sequence-parallel", "sequence_parallel", on="on"),
     Argument("use-tp-pp-dp-mapping", "rank_order", on="tp-pp-dp"),
@@ -655,7 +729,15 @@ TABLE: Table = (
         _write_vocabulary,
     ),
     Rule(("multi-latent-attention", "qk-layernorm"), (), _read_latent_attention, _write_latent_attention),
-    Rule(("num-experts",), ("etp",), _read_experts, _write_experts),
+    Rule(("window-size",), (), _read_window, _write_window),
+    Argument("attention-output-gate", "model.gate", on="element", default="none"),
+    Argument(
+        "softmax-type",
+        "model.sinks",
+        words={"learnable": True, "vanilla": False, "off-by-one": False},
+        default=False,
+    ),
+    Rule(("num-experts",), ("etp", "expert_capacity", "pad_to_capacity"), _read_experts, _write_experts),
     Argument(
         "attention-backend",
         "flash",
@@ -706,8 +788,6 @@ UNPRICED = {
     "num-distributed-optimizer-instances": "states are shared out over all replicas (--shard-size)",
     "moe-shared-expert-overlap": "shared experts run before the others here",
     "moe-layer-recompute": "experts are not computed again here (--recompute-rows moe_act)",
-    "moe-pad-expert-input-to-capacity": "loads are even here, without padding",
-    "moe-latent-size": "experts have the hidden size here",
     "cpu-offloading": "nothing is offloaded here (--offload GBPS)",
     "fine-grained-activation-offloading": "nothing is offloaded here (--offload GBPS)",
     "optimizer-cpu-offload": "the optimizer runs on the GPU here",
@@ -716,7 +796,6 @@ UNPRICED = {
     "optimizer": "Adam is priced",
     "distribute-saved-activations": "each rank of tp keeps what is computed again here",
     "partition-activations": "each rank of tp keeps what is computed again here",
-    "hierarchical-context-parallel-sizes": "the ranks of a sequence are one group here",
     "ds-sequence-parallel-size": "sequences are whole; --cp N --cp-comm-type a2a would say it",
     "no-overlap-p2p-communication": "transfers between stages run beside compute here",
     "overlap-param-gather-with-optimizer-step": "weights are gathered behind the optimizer here",
@@ -724,7 +803,6 @@ UNPRICED = {
     "defer-embedding-wgrad-compute": "weight gradients follow their layer here",
     "rampup-batch-size": "each step has --global-batch-size here",
     "step-batch-size-schedule": "each step has --global-batch-size here",
-    "window-size": "attention is priced over the whole sequence",
     "linear-attention-freq": "attention is priced over the whole sequence in all layers",
     "experimental-attention-variant": "attention is priced over the whole sequence",
     "hybrid-layer-pattern": "all layers are attention with a feed-forward part here",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from simcore.diagnostics import UsageError
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 
 # Around the name of a variable whose value is not known.
 _BEGIN, _END = "\ue000", "\ue001"
@@ -295,7 +296,7 @@ class _Script:
         following = text[position + 1 : position + 2]
         if following and following in "@*":
             return [_value_of(word, position) for word in self.words], position + 2
-        if following.isdigit():
+        if is_whole(following):
             return [self._positional(int(following), position)], position + 2
         if following and following in "#?$!-":
             known_value = (
@@ -314,14 +315,14 @@ class _Script:
         name, _, rule, _ = match_.groups()
         values = (
             [self._positional(int(name), position)]
-            if name.isdigit()
+            if is_whole(name)
             else [_value_of(word, position) for word in self.words]
             if name in "@*"
             else self._values_of(name, position, "unknown")
         )
         if rule is None:
-            return values if unset == "unknown" or name.isdigit() else self._values_of(name, position, unset)
-        is_unset = (int(name) > len(self.words)) if name.isdigit() else name not in self.variables
+            return values if unset == "unknown" or is_whole(name) else self._values_of(name, position, unset)
+        is_unset = (int(name) > len(self.words)) if is_whole(name) else name not in self.variables
         is_empty = is_unset or (":" in rule and not any(values))
         start = position + 2 + match_.start(4)
         if rule.endswith("+"):
@@ -361,7 +362,7 @@ class _Script:
 
         def numberof(match_: re.Match[str]) -> str:
             name = match_[1] or match_[2] or match_[3]
-            if name.isdigit():
+            if is_whole(name):
                 value = self._positional(int(name), position)
             else:
                 values = self._values_of(name, position, "unknown")
@@ -539,7 +540,7 @@ class _Script:
             for name in {*words[1:]} - self.pinned:
                 self.variables.pop(name, None)
         if words[:1] == ["shift"]:
-            self.words = self.words[int(words[1]) if words[1:] and words[1].isdigit() else 1 :]
+            self.words = self.words[int(words[1]) if words[1:] and is_whole(words[1]) else 1 :]
         if command:
             self.commands.append(command)
         return None if as_condition else True

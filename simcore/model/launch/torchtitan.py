@@ -6,6 +6,7 @@ from typing import Any
 
 from simcore.model.known_models import MODELS
 from simcore.model.launch.arguments import Argument, Arguments, Fields, Rule, Table
+from simcore.units import is_whole
 
 # (name, flavor) of torchtitan -> the model here.
 FLAVORS = {
@@ -195,7 +196,7 @@ def _read_checkpointing(arguments: Arguments, fields: Fields) -> None:
     option = arguments.text("activation_checkpoint.selective_ac_option") or "op"
     if mode == "memory_budget":
         arguments.warn("activation_checkpoint.mode", "nothing is computed again here (--recompute)")
-    elif mode == "selective" and option.isdigit() and int(option) > 0:
+    elif mode == "selective" and is_whole(option) and int(option) > 0:
         fields["recompute"] = "full"
         if int(option) > 1:
             fields["recompute_layers"] = f"1/{option}"

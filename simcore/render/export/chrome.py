@@ -23,6 +23,7 @@ from simcore.render.export.format import Export, Progress, Request
 from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
+    OPEN,
     ArrivedTransfer,
     Arrow,
     ExportedSpans,
@@ -233,7 +234,9 @@ def _body(fact: Fact, ns: int) -> tuple[str, str]:
 def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
     """Returns (shape of the event, name, category and all arguments) of a recorded span."""
     args = [f'"kind":"{fact.kind}","line":{fact.line}']
-    for name, text in (("group", fact.group), ("state", fact.state)):
+    for name, text in (
+        ("group", fact.group), ("collective", fact.collective), ("ranks", fact.ranks), ("state", fact.state)
+    ):  # fmt: skip
         if text:
             args.append(f'"{name}":{quoted_json(text)}')
     if batch >= 0:
@@ -241,7 +244,12 @@ def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
     if fact.bytes >= 0:
         args.append(f'"bytes":{fact.bytes}')
     args.append(f'"known":"{fact.time_source}"')
-    # A call without a duration is an instant, not a span of 0 ns.
+    # A call without a duration is an instant, not a span of 0 ns; what has not ended has a begin alone.
+    if fact.time_source == OPEN:
+        return '"ph":"B"', _recorded_fields(fact, args)
     shape = '"ph":"i","s":"t"' if fact.time_source in NO_END else f'"ph":"X","dur":{microseconds(ns)}'
-    fields = f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'
-    return shape, fields
+    return shape, _recorded_fields(fact, args)
+
+
+def _recorded_fields(fact: Fact, args: Sequence[str]) -> str:
+    return f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'

@@ -25,8 +25,9 @@ COLUMNS = (
     "ranks", "rank_count", "stage", "stream", "phase", "kind", "layer", "row", "line", "microbatch",
     "start_ns", "end_ns", "duration_ns", "bytes", "group", "group_size", "blocking", "other_stage",
 )  # fmt: skip
-_UNSAFE = re.compile(r'^[=+\-@]|[,"\n\r]').search
-_FORMULA = ("=", "+", "-", "@")
+_UNSAFE = re.compile(r'^[=+\-@\uff1d\uff0b\uff0d\uff20]|[,"\n\r]').search
+# A spreadsheet takes full-width ones for the same.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def export(request: Request) -> Export:

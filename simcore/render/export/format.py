@@ -13,16 +13,14 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
+    from simcore.sources.inputs import Opened
     from simcore.trace.run import Run
-    from simcore.workload import Workload
 
 
 class Request(Struct, frozen=True, dict=True):
     """A request for an export."""
 
-    opened: Workload | MeasuredRun | ExecutionSet
+    opened: Opened
     """What was opened."""
     parameters: Parameters
     """The parameters of the run."""

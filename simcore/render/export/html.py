@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.render.export.format import Export, Progress, Request
+from simcore.shell_words import join_words
 
 if TYPE_CHECKING:
     from simcore.trace.run import Run
@@ -65,7 +65,7 @@ def _commands(run: Run) -> list[str]:
     command = run.parameters.command_words(run.path, run.setup.label)
     screen_command = ["wltui", *command]
     page = ["wltui", "export", *command, "--format", "html", "-o", _EXAMPLE]
-    return [f"{shlex.join(screen_command)}    # on the screen", f"{shlex.join(page)}    # this page"]
+    return [f"{join_words(screen_command)}    # on the screen", f"{join_words(page)}    # this page"]
 
 
 def _commands_of_two(a: Run, b: Run) -> list[str]:
@@ -75,14 +75,14 @@ def _commands_of_two(a: Run, b: Run) -> list[str]:
     commands = []
     for name, run in (("A", a), ("B", b)):
         screen_command = ["wltui", *run.parameters.command_words(run.path, run.setup.label)]
-        commands.append(f"{shlex.join(screen_command)}    # {name}")
+        commands.append(f"{join_words(screen_command)}    # {name}")
     of_b = b.parameters.as_flags()
     if a.path == b.path and a.setup.label == b.setup.label:
-        page = command = [*a.parameters.command_words(a.path, a.setup.label), "--with", shlex.join(of_b)]
+        page = command = [*a.parameters.command_words(a.path, a.setup.label), "--with", join_words(of_b)]
     elif a.parameters == b.parameters:
         command, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
     else:
         return commands
     text = ["wltui", "compare", *command]
     page = ["wltui", "export", *page, "--format", "html", "-o", _EXAMPLE]
-    return [*commands, f"{shlex.join(text)}    # both as text", f"{shlex.join(page)}    # this page"]
+    return [*commands, f"{join_words(text)}    # both as text", f"{join_words(page)}    # this page"]

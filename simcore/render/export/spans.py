@@ -84,7 +84,9 @@ def build_cached(keys: Iterable[Hashable], make: Callable[[int], Built]) -> Iter
 
 # The values of `Fact.time_source` for which the start, or the end, of a span is not known.
 NO_START = ("placed",)
-NO_END = ("launch", *NO_START)
+# Of an entry of a flight recorder dump that has not ended.
+OPEN = "open"
+NO_END = ("launch", OPEN, *NO_START)
 
 
 class Fact(NamedTuple):
@@ -118,10 +120,12 @@ class Fact(NamedTuple):
     state: str = ""
     """The state of a recorded operation."""
     time_source: str = ""
-    """How its times are known: `measured`; `launch`: only its start is known; `placed`: at the end of the one
-    before, without a time; `fused`: the times of the other line of the same operation; "" for what was not
-    recorded.
+    """How its times are known: `measured`; `launch`: only its start is known; `open`: it has not ended;
+    `placed`: at the end of the one before, without a time; `fused`: the times of the other line of the same
+    operation; "" for what was not recorded.
     """
+    ranks: str = ""
+    """Of a recorded call the members of its group, where they are known."""
 
 
 class ArrivedTransfer(NamedTuple):

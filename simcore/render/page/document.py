@@ -150,7 +150,9 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
     file = element("p", run.path, "sub")
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
-    sentences = "\n".join(element("p", insight.text) for insight in run.figures.insights) if run.timed else ""
+    has_sentences = run.timed or run.figures.hang is not None
+    insights = run.figures.insights if has_sentences else ()
+    sentences = "\n".join(element("p", insight.text) for insight in insights)
     sentences += _best_change(run)
     return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{sentences}\n</section>'
 

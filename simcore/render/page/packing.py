@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.trace.lane_spans import KINDS, NAMELESS
+from simcore.trace.lane_spans import KINDS, NAMELESS, TIME
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
@@ -81,7 +81,7 @@ class PackedRun:
         self.values = {
             "name": printable(self._run.path, _WORDS),
             "length": lanes.facts.length,
-            "timed": lanes.facts.timed,
+            "timed": lanes.facts.axis.units == TIME.units,
             "tracks": tracks,
             "path": _pack_path(lanes, {track["number"] for track in tracks}),
         }

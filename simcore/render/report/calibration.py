@@ -4,7 +4,6 @@ kind of work.
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from typing import Any
 
@@ -12,6 +11,7 @@ from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.render.report.section import WIDTH, Field, field_lines, field_values, keys
+from simcore.shell_words import quote_word
 from simcore.units import change_percent, column_unit, duration, format_number, plural
 
 _MOST_RANKS = 4
@@ -96,7 +96,7 @@ def saved_text(calibration: Calibration, path: str | None) -> str:
 
 def saved_lines(calibration: Calibration, path: str | None, save_action: str) -> list[str]:
     """Returns the lines of `saved_text`. save_action: what saves them, a flag or a key."""
-    file = "FILE" if path is None else printable(shlex.quote(path), _MOST_COMMAND)
+    file = "FILE" if path is None else printable(quote_word(path), _MOST_COMMAND)
     if path is None:
         line = f"{save_action} saves these parameters for --params FILE"
     else:
@@ -113,7 +113,7 @@ def saved_lines(calibration: Calibration, path: str | None, save_action: str) ->
         f"{duration(ns)} ({_format_deviation(ns, calibration.measured_step_ns)})" for ns in steps
     )
     lines = [line, f"Not in it: {ranks} as slow or fast as measured. Without {without}, with them {slowed}:"]
-    workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
+    workload = printable(quote_word(calibration.before.workload.path), _MOST_COMMAND)
     flags = " ".join(f"--slow-rank {slow_rank}" for slow_rank in calibration.slow_ranks)
     # One line of any length: it is there to be copied.
     return [*lines, f"  wltui {workload} --params {file} {flags}"]

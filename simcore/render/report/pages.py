@@ -11,11 +11,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.render.report import layers, memory, nodes, what_if
+from simcore.render.report import hang, layers, memory, nodes, what_if
 from simcore.render.report.accounts import ACCOUNTS, ESTIMATE
 from simcore.render.report.critical_path import CRITICAL_PATH, WAITS
 from simcore.render.report.measured import BANDWIDTHS, MEASURED, OPERATIONS
 from simcore.render.report.section import Field, PageOptions, Section, field_values, keys, page, values, wrap
+from simcore.render.report.steps import STEPS
 from simcore.render.report.usage import FLOWS, IMBALANCE, LINKS, USAGE
 from simcore.trace.figures import Insight, microbatch_ns
 from simcore.units import plural
@@ -38,7 +39,7 @@ def _head_lines(run: Run, options: PageOptions) -> list[str]:
     figures = run.figures
     insight_lines = (
         [line for sentence in figures.insights for line in wrap(sentence.text, "  ", "    ")]
-        if run.timed
+        if run.timed or figures.hang is not None
         else []
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
@@ -102,6 +103,8 @@ DIAGNOSTICS: Section[Run] = Section("diagnostics", _diagnostic_lines, _diagnosti
 SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     HEAD,
+    hang.SECTION,
+    STEPS,
     memory.SECTION,
     IMBALANCE,
     ACCOUNTS,

@@ -320,10 +320,11 @@ def _find_most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostW
 
 def _sum_by_class(run: RunSums, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
     """Returns how long each class waits for rows of these names, ns."""
-    first = run.simulation.timeline.first_equal_class
+    row_names, first = {*names}, run.simulation.timeline.first_equal_class
     waits_by_class = {class_id: _sum_by_row(run, class_id, kind, name_of) for class_id in set(first)}
     return [
-        sum(wait.ns for name, wait in waits_by_class[class_id].items() if name in names) for class_id in first
+        sum(wait.ns for name, wait in waits_by_class[class_id].items() if name in row_names)
+        for class_id in first
     ]
 
 

@@ -123,10 +123,10 @@ class MostTime(Sentence, frozen=True, kw_only=True):
     def _format_gaps(self, gaps: GapSums) -> str:
         """Returns why the devices are idle."""
         parts = [
-            f"{duration(ns)} in {plural(count, 'gap')} {why}"
+            f"{why} in {plural(count, 'gap')} ({duration(ns)})"
             for count, ns, why in (
-                (gaps.late, gaps.late_ns, "in which the host is late and no kernel is queued"),
-                (gaps.queued, gaps.queued_ns, "before kernels that are queued"),
+                (gaps.late, gaps.late_ns, "the host is late"),
+                (gaps.queued, gaps.queued_ns, "the next kernel is queued"),
             )
             if count
         ]

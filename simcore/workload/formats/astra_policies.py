@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from simcore.units import is_whole
 from simcore.workload.formats.cell import looks_like_collective
 from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.formats.simai_text import read, read_without_header
@@ -23,7 +24,7 @@ def _has_short_policy(policy: str, head: FileHead) -> bool:
     if not _has_policy(policy, head):
         return False
     count, *more = [*head.tokens()[1:], *(head.lines[1].split() if len(head.lines) > 1 else [])] or [""]
-    return len(more) >= _ROW_CELLS - 1 or count.isdecimal() or count.endswith(":")
+    return len(more) >= _ROW_CELLS - 1 or is_whole(count) or count.endswith(":")
 
 
 def _is_headerless(head: FileHead) -> bool:

@@ -55,13 +55,17 @@ def _is_memory_snapshot(head: FileHead) -> bool:
 
 
 def _is_flight_recorder_pickle(head: FileHead) -> bool:
-    return _pickled(head, b"entries", b"pg_config", b"nccl_version", b"pg_status", b"collective_seq_id")
+    # Entries come behind the groups of all ranks, which may be long.
+    keys = b"pg_config", b"pg_status", b"collective_seq_id"
+    return any(_pickled(head, key, b"") for key in keys) or _pickled(head, b"entries", b"nccl_version")
 
 
 def _is_flight_recorder_json(head: FileHead) -> bool:
     raw = head.raw.lstrip(_BLANKS)
-    keys = (b'"collective_seq_id"', b'"pg_status"', b'"pg_config"', b'"nccl_version"')
-    return raw.startswith(b"{") and b'"entries"' in raw and any(key in raw for key in keys)
+    # Kineto's traces name versions and groups, too.
+    with_entries = (b'"collective_seq_id"', b'"pg_config"', b'"nccl_version"')
+    is_dump = b'"pg_status"' in raw or (b'"entries"' in raw and any(key in raw for key in with_entries))
+    return raw.startswith(b"{") and is_dump
 
 
 def _is_xplane(head: FileHead) -> bool:
@@ -101,7 +105,6 @@ def _is_ascend_table(head: FileHead) -> bool:
 
 
 _PROFILE_IT = "a trace that torch.profiler recorded of the run opens"
-_FLIGHT = f"torchfrtrace reads the dumps of all ranks; {_PROFILE_IT}"
 _MEMORY = f"it has what was allocated, and no times of kernels; {_PROFILE_IT}"
 _NSYS_JAX = "nsys profile records such programs too: nsys export --type sqlite makes a file that opens"
 
@@ -112,8 +115,8 @@ FORMATS: tuple[Format, ...] = (
         instead="nsys export --type sqlite FILE makes a file that opens",
     ),
     Format("a memory snapshot of PyTorch (pickle)", _is_memory_snapshot, instead=_MEMORY),
-    Format("a flight recorder dump of PyTorch (pickle)", _is_flight_recorder_pickle, instead=_FLIGHT),
-    Format("a flight recorder dump of PyTorch (JSON)", _is_flight_recorder_json, instead=_FLIGHT),
+    Format("flight recorder dump of PyTorch", _is_flight_recorder_pickle, kind="dump", key="flight-recorder"),
+    Format("flight recorder dump of PyTorch", _is_flight_recorder_json, kind="dump", key="flight-recorder"),
     Format("a Python pickle", _is_pickle, instead="to read one may run code that is in it"),
     Format("an XLA profile (xplane.pb)", _is_xplane, instead=_NSYS_JAX),
     Format(

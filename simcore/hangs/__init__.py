@@ -1,0 +1,1 @@
+"""A hung job as a run: the timeline of its flight recorder dumps, its lanes and their words."""

@@ -1,0 +1,153 @@
+"""The collectives of flight recorder dumps as a table: by group and number, who has them in which state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cached_property
+
+from simcore.trace.figures import CollectiveStates, HangTables
+from simcore.units import plural
+from tui.frame import cells, end_cut
+from tui.layers.table import Table, TableSelection
+from tui.listing import ListColumn
+
+_OPEN_ALONE, _ALL = "all of the rings", "open ones alone"
+# Heading -> key that it sorts by, and whether the largest comes first.
+_SORTED_BY: Mapping[str, tuple[str, bool]] = {
+    "group": ("group", False), "ranks": ("ranks", False), "no.": ("sequence", True),
+    "collective": ("operation", False), "since, UTC": ("since_ns", False), "not come": ("not come", True),
+}  # fmt: skip
+
+
+class CollectiveTable(Table):
+    """The table of dumps: see `Table`."""
+
+    cannot_split = "a collective has one line"
+
+    def __init__(self, tables: HangTables, each: bool = False) -> None:
+        self._tables, self.each = tables, each
+        self.collectives: Sequence[CollectiveStates] = tables.find_collectives(each)
+        if not self.collectives and not each:
+            # Nothing is open: the rings are all that there is.
+            self.each, self.collectives = True, tables.find_collectives(True)
+        self.hint = _ALL if self.each else _OPEN_ALONE
+        self.key, self.descending, self.typed = "", True, ""
+        self._sorted_indices: Sequence[int] = self.first_order()
+        self.show(self._sorted_indices)
+
+    @property
+    def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
+        return _SORTED_BY
+
+    @property
+    def of_path(self) -> Collection[str]:
+        return ()
+
+    @property
+    def subject(self) -> object:
+        return self._tables
+
+    def apart(self, each: bool) -> CollectiveTable:
+        return CollectiveTable(self._tables, each)
+
+    def first_order(self) -> Sequence[int]:
+        return range(len(self.collectives))
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return [
+            " ".join(
+                (one.group.group, one.group.short, str(one.sequence), one.operation, one.size, one.problem,
+                 one.call_site, *one.states)
+            ).lower()
+            for one in self.collectives
+        ]  # fmt: skip
+
+    def matching(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
+        for word in typed.lower().split():
+            indices = [index for index in indices if word in self._words[index]]
+        return indices
+
+    def sort(self, key: str, descending: bool) -> None:
+        self.key, self.descending = key, descending
+        self._sorted_indices = self.first_order()
+        if key:
+            values = [_sort_value(one, key) for one in self.collectives]
+            self._sorted_indices = sorted(self._sorted_indices, key=values.__getitem__, reverse=descending)
+        self.filter(self.typed)
+
+    def cannot_sort(self, heading: str) -> str:
+        return "" if heading in _SORTED_BY else "states do not sort"
+
+    def columns_for(self, width: int) -> list[ListColumn]:
+        names, wide = (28, 14) if width >= 120 else (18, 12), width >= 100
+        columns = [
+            ListColumn("group", names[0] if wide else 8, True, ends=True),
+            ListColumn("ranks", 12, True),
+            ListColumn("no.", 8, False),
+            ListColumn("collective", 22 if wide else 16, True, ends=True),
+            *([ListColumn("since, UTC", 15, True)] if wide else []),
+        ]
+        used = sum(column.size + 1 for column in columns) + 2
+        states = ListColumn("ranks by state", max(width - used - (17 if wide else 9), 12), True)
+        return [*columns, ListColumn("not come", 16 if wide else 8, True), states]
+
+    def texts(self, line: int) -> dict[str, str]:
+        one = self.of_line(line)
+        others = [f"{state} {ranks}" for state, ranks in one.states.items() if state != "not come"]
+        problem = [f"{one.problem} differs"] if one.problem else []
+        return {
+            "group": f"{one.group.short} {one.group.group}", "ranks": one.group.ranks,
+            "no.": str(one.sequence), "collective": one.operation, "since, UTC": one.since,
+            "not come": one.states.get("not come", ""), "ranks by state": "; ".join([*problem, *others]),
+        }  # fmt: skip
+
+    def of_line(self, line: int) -> CollectiveStates:  # type: ignore[override]
+        """Returns the collective of a row."""
+        index: int = self.lines[line]
+        return self.collectives[index]
+
+    def count_text(self) -> str:
+        count = plural(len(self.collectives), "collective")
+        return f"{count} of the rings" if self.each else f"{count} that have not ended or do not match"
+
+    def left(self) -> str:
+        return f"{len(self.lines)} of {plural(len(self.collectives), 'collective')}"
+
+    def order(self) -> tuple[str, str]:
+        return "those that somebody has not come to first", "not come first"
+
+    def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
+        return "" if short else "numbers count in each group"
+
+    def no_match(self, typed: str) -> str:
+        return "no collective has these words" if typed.strip() else "the dumps have no collective"
+
+    def mark(self, line: int) -> Hashable:
+        one = self.of_line(line)
+        return one.group.stream, one.sequence
+
+    def line_of(self, mark: Hashable) -> int:
+        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
+
+    def find_selection(self, line: int) -> TableSelection | None:
+        one = self.of_line(line)
+        return TableSelection(one.track_id, one.since_ns, one.end_ns, one.group.stream)
+
+    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
+        one = self.of_line(line)
+        lines = [f"{state}: ranks {ranks}" for state, ranks in one.states.items()]
+        lines.insert(0, f"{one.operation} {one.size}, since {one.since} UTC")
+        if one.call_site:
+            lines.append(f"called at {one.call_site}")
+        title = f"no. {one.sequence} of {cells(one.group.group, 50)} (ranks {one.group.ranks})"
+        return title, [(end_cut(text, width), "") for text in lines]
+
+
+def _sort_value(one: CollectiveStates, key: str) -> tuple[int, str]:
+    if key == "not come":
+        return len(one.states.get("not come", "")), ""
+    if key in ("group", "ranks"):
+        return 0, one.group.group if key == "group" else one.group.ranks
+    value = getattr(one, key)
+    return (value, "") if isinstance(value, int) else (0, str(value))

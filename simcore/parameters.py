@@ -10,8 +10,10 @@ from simcore.diagnostics import UsageError, printable
 from simcore.names import (
     ALGORITHMS,
     DIALECTS,
+    ECMP_NAMES,
     ENGINE_NAMES,
     FLAT_ALGORITHMS,
+    FLOW_MODELS,
     GPU_NAMES,
     GPU_TYPES,
     GROUP_KINDS,
@@ -45,6 +47,8 @@ _EXECUTION: tuple[Input, ...] = ("execution",)
 _ON_OFF = ("on", "off")
 _OFF_ON = ("off", "on")
 
+# Parameters that only flows have.
+FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn")
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
 MOST_CHUNKS = 1024
 
@@ -122,6 +126,16 @@ class Parameters(Struct, frozen=True):
     """The NIC whose bandwidth is taken."""
     overlap: tuple[str, ...] = ()
     """Hidden shares `KIND=RATIO,...` of SimAI's estimate."""
+    flow_model: str = "ns3"
+    """What of packets counts for flows, one of `FLOW_MODELS`."""
+    send_latency: int | None = None
+    """The time before each flow, ns; None for that of the model."""
+    ecmp: str | None = None
+    """How one of several equal paths is chosen, one of `ECMP_NAMES`; None for that of the model."""
+    nvls: str = "off"
+    """`on` has the switch of a server make all-reduces."""
+    pxn: str = "off"
+    """`on` takes flows to another rail over NVLink first."""
     compute_scale: float = 1.0
     """A factor on compute durations."""
     comm_scale: float = 1.0
@@ -310,6 +324,10 @@ class Parameters(Struct, frozen=True):
             # Parameters of files that AICB wrote are printed only where they are given.
             explicit = self.explicit_names
             there = [name for name in there if "file" not in flag_of(name).of or name in explicit]
+        if self.network != "flows":
+            # As of AICB's files: reports of the other networks are as they were without these.
+            explicit = self.explicit_names
+            there = [name for name in there if name not in FLOW_FIELDS or name in explicit]
         values = {name: getattr(self, name) for name in there}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -569,6 +587,45 @@ FLAGS: tuple[Flag, ...] = (
         "KIND=RATIO,...",
         "share of dp, tp, ep, pp that SimAI's estimate counts as hidden (default 0, pp 1), for simai-auto "
         "and busbw: dp=0.5,tp=0.3",
+    ),
+    Flag(
+        "flow_model",
+        "network",
+        "word",
+        "",
+        "MODEL",
+        "packets, headers, ACKs and windows as ns-3 (default), or bytes alone, for flows",
+        FLOW_MODELS,
+    ),
+    Flag(
+        "send_latency", "network", "count", "ns", "NS", "before each flow (default 3000; plain: 0), for flows"
+    ),
+    Flag(
+        "ecmp",
+        "network",
+        "word",
+        "",
+        "NAME",
+        "the hash that chooses a path: SimAI's (default) or another (plain), for flows",
+        ECMP_NAMES,
+    ),
+    Flag(
+        "nvls",
+        "network",
+        "word",
+        "",
+        "WORD",
+        "NVSwitches make all-reduces (default off), for flows",
+        _OFF_ON,
+    ),
+    Flag(
+        "pxn",
+        "network",
+        "word",
+        "",
+        "WORD",
+        "all-reduces go to another rail over NVLink (default off), for flows",
+        _OFF_ON,
     ),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),
@@ -1118,7 +1175,7 @@ FLAGS: tuple[Flag, ...] = (
 )
 _FLAG_DEFAULTS = tuple((flag, flag.field, flag.default) for flag in FLAGS)
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
-_LEAST = {"endpoint_delay": 0, "seed": 0}
+_LEAST = {"endpoint_delay": 0, "seed": 0, "send_latency": 0}
 _MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
 # Why a flag cannot be 0, where its name does not tell.

@@ -31,6 +31,7 @@ from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
+    from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.program.order import Order
     from simcore.trace.spans import Trace
@@ -55,6 +56,8 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
     """The traffic of each link; None on a network without links."""
     link_heat: LinkHeat | None = None
     """How busy all links are over the run; None on a network without links."""
+    flow_report: FlowReport | None = None
+    """What flows sent over the links of a topology; None without flows."""
 
     @property
     def workload(self) -> Workload:
@@ -187,7 +190,8 @@ def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Si
     )
     transport = run.transport
     links, heat = (None, None) if transport is None else (transport.uses(), transport.heat())
-    return Simulation(setup, network, timeline, diagnostics, links, heat)
+    flow_report = None if transport is None else transport.flow_report()
+    return Simulation(setup, network, timeline, diagnostics, links, heat, flow_report)
 
 
 def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Diagnostic]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Cluster, Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.engine.timeline import Timeline
+    from simcore.flows.traffic import FlowReport
     from simcore.layout import Layout
     from simcore.measured import MeasuredRun
     from simcore.messages.network import LinkHeat, LinkUse
@@ -148,6 +149,10 @@ class NetworkUse(Protocol):
         """How busy all links are over the run; None of a network without links."""
 
     @property
+    def flow_report(self) -> FlowReport | None:
+        """What flows sent over the links of a topology; None without flows."""
+
+    @property
     def simai_estimate(self) -> SimaiEstimate | None:
         """SimAI's own estimate of the step, on SimAI's networks."""
 
@@ -161,6 +166,7 @@ class Links(NamedTuple):
     dimensions: Sequence[DimensionUse] = ()
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
+    flow_report: FlowReport | None = None
 
 
 NO_NETWORK = Links()

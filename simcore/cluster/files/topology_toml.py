@@ -143,4 +143,4 @@ def _texts(source: ClusterText, table: dict[str, Any], key: str) -> list[str]:
 
 
 def _error(source: ClusterText, key: str, message: str, text: str | None = None) -> InputError:
-    return source.make_error(_CODE, message, locate_key(source.text, key, text))
+    return source.make_error(_CODE, message, locate_key(source.text, key, text or ""))

@@ -217,10 +217,6 @@ def shows_all(width: int, height: int) -> bool:
 
 def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """Returns the lines of the screen. progress: how far the what-if table is, while it is not there."""
-    if model.panel == WAITS:
-        from tui.why.hang import draw_waits
-
-        return draw_waits(model, width, height, glyphs)
     if not shows_all(width, height):
         return _stacked_panels(model, width, height, glyphs, progress)
     left = width * (_SUMS_PERCENT if width >= _ROOMY else _FEW_SUMS_PERCENT) // 100

@@ -45,9 +45,12 @@ class WhyView(PanelsView):
             self.hints = self._hints()
 
     def frame(self, width: int, height: int) -> list[Line]:
-        # A hung job has no step that a change could make shorter.
-        progress = "" if self.model.panel == WAITS else self.look_for_changes()
-        return draw(self.model, width, height, self.glyphs, progress)
+        if self.model.panel == WAITS:
+            # A hung job has no step that a change could make shorter. Imported here: no other run needs it.
+            from tui.why.hang import draw_waits
+
+            return draw_waits(self.model, width, height, self.glyphs)
+        return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
     @property
     def _shows_sums(self) -> bool:

@@ -29,7 +29,8 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
-from tui.why.frame import WAITS, WhyModel, draw
+from tui.why.frame import WAITS, WhyModel
+from tui.why.hang import draw_waits
 from tui.why.view import WhyView
 
 
@@ -131,7 +132,7 @@ def test_screen_4_has_a_row_for_each_two_ranks(name: str, size: tuple[int, int])
     model, verdict = WhyModel(run), run.verdict
     pairs = {(wait.rank, wait.for_rank) for wait in (*verdict.waits, *verdict.messages)}
     assert {(wait.rank, wait.for_rank) for wait in model.waits} == pairs
-    lines = [text_of([line]) for line in draw(model, *size, ASCII, "")]
+    lines = [text_of([line]) for line in draw_waits(model, *size, ASCII)]
     assert len(lines) == size[1]
     if not pairs:
         assert run.figures.words[0].split()[0] in lines[1]

@@ -1252,8 +1252,6 @@ class OpeningOptions(Struct, frozen=True):
     """A regular expression of annotations that are steps."""
     cache: bool = True
     """Whether what was read may be stored for the next time."""
-    host: bool = True
-    """Whether host events beside a device are read too: the timeline displays them, no figure needs them."""
 
     @property
     def profiler_option(self) -> str:

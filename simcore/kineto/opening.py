@@ -52,7 +52,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
         size = os.path.getsize(path) if os.path.isfile(path) else 0
         with ReadingLine([(os.path.basename(path), size)]) as progress:
             progress.show()
-            part = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
+            part = ReadOptions(options.comm_names, options.step_names, options.cache)
             recordings, diagnostics = read_one(path, part, partial(progress.tell, 0))
         return _run(path, recordings, diagnostics, options, is_set=False)
     files, others = profiler_files(path)
@@ -61,14 +61,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
     step_number = None if step in (None, ALL_STEPS) else int(step or 0)
     recordings, diagnostics = read_all(
         files,
-        ReadOptions(
-            options.comm_names,
-            options.step_names,
-            options.cache,
-            step_number,
-            step == ALL_STEPS,
-            options.host,
-        ),
+        ReadOptions(options.comm_names, options.step_names, options.cache, step_number, step == ALL_STEPS),
     )
     if others.count:
         message = others.message(": no profiler traces")
@@ -79,7 +72,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
 def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun:
     """Returns the run in a file's bytes; `path` is for messages."""
     _check(options)
-    part = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
+    part = ReadOptions(options.comm_names, options.step_names, options.cache)
     recordings, diagnostics = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
     return _run(path, recordings, diagnostics, options, is_set=False)
 
@@ -175,7 +168,7 @@ def _run(
         wanted_step = step if any(step == other.step_number for other in recording.steps) else None
         if not recording.has_step(wanted_step):
             # Its last step is not that of the rest of its job.
-            how = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
+            how = ReadOptions(options.comm_names, options.step_names, options.cache)
             again = read_one(recording.path, how)[0]
             recording = next(other for other in again if other.device == recording.device)
         trace = recording.trace(rank, wanted_step)

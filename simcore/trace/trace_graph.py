@@ -70,7 +70,7 @@ class TraceGraph(Struct, dict=True):
     """Whether, for (node, track), it is a collective that the track launched to overlap other work, so that
     whoever came last was late for it.
     """
-    idle: Sequence[bytes] | None = None
+    idle: Sequence[bytes | bytearray] | None = None
     """By track and span 1 for idle time, which is one segment with the idle time next to it on the critical
     path; None where each span is a segment of its own.
     """

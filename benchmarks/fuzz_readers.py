@@ -57,6 +57,37 @@ KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank":
 {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 8, "ts": 120, "dur": 9,
  "args": {"device": 0, "stream": 8, "bytes": 832}}]}
 """
+CHROME = b"""[{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "DP rank [0]"}},
+{"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "PP rank 0, TP rank 0, compute"}},
+{"ph": "M", "name": "thread_name", "pid": 0, "tid": 2, "args": {"name": "PP rank 1, TP rank 0, pp-comm"}},
+{"ph": "i", "name": "iteration begin", "pid": 0, "tid": 1, "ts": 0, "args": {"iteration": 3}},
+{"ph": "X", "cat": "forward-compute", "name": "forward-compute", "pid": 0, "tid": 1, "ts": 1, "dur": 5.5,
+ "args": {"step": 3, "mb_id": 0, "model_chunk": 0}},
+{"ph": "B", "name": "backward", "pid": 0, "tid": 1, "ts": 8}, {"ph": "E", "pid": 0, "tid": 1, "ts": 12,
+ "args": {"step": 3, "microbatch": 0}},
+{"ph": "b", "cat": "x", "id": "0x7", "name": "forward-recv", "pid": 0, "tid": 2, "ts": 3,
+ "args": {"step": 3}},
+{"ph": "e", "cat": "x", "id": "0x7", "name": "forward-recv", "pid": 0, "tid": 2, "ts": 7},
+{"ph": "X", "name": "dp_allreduce", "pid": 0, "tid": 2, "ts": 13, "dur": 2, "args": {"ranks": "0-1,4"}},
+{"ph": "X", "cat": "waiting", "name": "wait", "pid": 0, "tid": 2, "ts": 12, "dur": 1,
+ "args": {"for": "dp_allreduce"}}, {"ph": "C", "name": "memory", "pid": 0, "ts": 2, "args": {"bytes": 3}}]
+"""
+LOG = b"""> setting up
+ iteration       10/     500 | consumed samples: 80 | elapsed time per iteration (ms): 99.5 |
+ iteration       20/     500 | elapsed time per iteration (ms): 1e2 | lm loss: 1.0E+01 |
+Training epoch 0, iteration 5/99 | lr: 1e-05 | global_step: 5 | loss: 2.1 | train_step_timing in s: 1.234
+[titan] 2025-06-04 14:02:03,456 - root - INFO - step: 10  loss: 8.1 tps: 1,234
+[titan] 2025-06-04 14:02:05,456 - root - INFO - step: 20  loss: 8.0 tps: 1,234
+"""
+TRACE_MAP = b"""# ours
+[[rule]]
+name = 'block@(?P<microbatch>\\d+)'
+kind = "forward"
+[[rule]]
+cat = "sync.*"
+kind = "all-reduce"
+group = "dp"
+"""
 GPU = b"""[gpu]
 base = "h100"
 memory = 96
@@ -223,6 +254,12 @@ def profile(path: str, data: bytes) -> Any:
     if isinstance(found, MeasuredRun):
         run_page(run_recording(found, Parameters()))
     return found
+
+
+def trace_map(path: str, data: bytes) -> Any:
+    from simcore.sources.trace_maps import read_trace_map
+
+    return read_trace_map(path)
 
 
 def traces(path: str, data: bytes) -> Any:
@@ -624,6 +661,9 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "op-table-json": (workload, lambda: [SMALL["op_table.json"]]),
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
+    "chrome": (profile, lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}"]),
+    "training-log": (profile, lambda: [LOG]),
+    "trace-map": (trace_map, lambda: [TRACE_MAP]),
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
     "flight-recorder": (dumps, _dumps),

@@ -10,8 +10,10 @@ from simcore.diagnostics import UsageError, printable
 from simcore.names import (
     ALGORITHMS,
     DIALECTS,
+    ECMP_NAMES,
     ENGINE_NAMES,
     FLAT_ALGORITHMS,
+    FLOW_MODELS,
     GPU_NAMES,
     GPU_TYPES,
     GROUP_KINDS,
@@ -21,6 +23,7 @@ from simcore.names import (
     PRESET_NAMES,
     RANK_ORDERS,
     STAGE_LAYOUTS,
+    TOPOLOGY_NAMES,
 )
 from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
@@ -44,6 +47,8 @@ _EXECUTION: tuple[Input, ...] = ("execution",)
 _ON_OFF = ("on", "off")
 _OFF_ON = ("off", "on")
 
+# Parameters that only flows have.
+FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn")
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
 MOST_CHUNKS = 1024
 
@@ -88,9 +93,9 @@ class Parameters(Struct, frozen=True):
     dialect: str | None = None
     """Whose rules a file follows, one of `DIALECTS`."""
     cluster: str | None = None
-    """A preset or the path of a file."""
+    """A preset, a generated topology or the path of a file."""
     system: str | None = None
-    """The path of an ASTRA-sim system file."""
+    """The path of an ASTRA-sim system file or of SimAI's configuration."""
     dim: tuple[str, ...] = ()
     """Dimensions `KIND:SIZE:GBPS:NS`, inner first."""
     algorithm: tuple[str, ...] = ()
@@ -121,6 +126,16 @@ class Parameters(Struct, frozen=True):
     """The NIC whose bandwidth is taken."""
     overlap: tuple[str, ...] = ()
     """Hidden shares `KIND=RATIO,...` of SimAI's estimate."""
+    flow_model: str = "ns3"
+    """What of packets counts for flows, one of `FLOW_MODELS`."""
+    send_latency: int | None = None
+    """The time before each flow, ns; None for that of the model."""
+    ecmp: str | None = None
+    """How one of several equal paths is chosen, one of `ECMP_NAMES`; None for that of the model."""
+    nvls: str = "off"
+    """`on` has the switch of a server make all-reduces."""
+    pxn: str = "off"
+    """`on` takes flows to another rail over NVLink first."""
     compute_scale: float = 1.0
     """A factor on compute durations."""
     comm_scale: float = 1.0
@@ -309,6 +324,10 @@ class Parameters(Struct, frozen=True):
             # Parameters of files that AICB wrote are printed only where they are given.
             explicit = self.explicit_names
             there = [name for name in there if "file" not in flag_of(name).of or name in explicit]
+        if self.network != "flows":
+            # As of AICB's files: reports of the other networks are as they were without these.
+            explicit = self.explicit_names
+            there = [name for name in there if name not in FLOW_FIELDS or name in explicit]
         values = {name: getattr(self, name) for name in there}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -472,8 +491,9 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "PRESET|FILE",
-        f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), wltui's TOML, "
-        "or ASTRA-sim's network file (2.0 .yml, 1.0 .json)",
+        f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), a topology "
+        f"({', '.join(TOPOLOGY_NAMES)}), wltui's TOML, SimAI's topology file, or ASTRA-sim's network file "
+        "(2.0 .yml, 1.0 .json)",
         of=_WORKLOAD_OR_EXECUTION,
     ),
     Flag(
@@ -482,7 +502,7 @@ FLAGS: tuple[Flag, ...] = (
         "text",
         "",
         "FILE",
-        "an ASTRA-sim system file: algorithms, chunks, delays",
+        "an ASTRA-sim system file: algorithms, chunks, delays; or SimAI's .conf: packets, window",
         of=_WORKLOAD_OR_EXECUTION,
     ),
     Flag(
@@ -567,6 +587,45 @@ FLAGS: tuple[Flag, ...] = (
         "KIND=RATIO,...",
         "share of dp, tp, ep, pp that SimAI's estimate counts as hidden (default 0, pp 1), for simai-auto "
         "and busbw: dp=0.5,tp=0.3",
+    ),
+    Flag(
+        "flow_model",
+        "network",
+        "word",
+        "",
+        "MODEL",
+        "packets, headers, ACKs and windows as ns-3 (default), or bytes alone, for flows",
+        FLOW_MODELS,
+    ),
+    Flag(
+        "send_latency", "network", "count", "ns", "NS", "before each flow (default 3000; plain: 0), for flows"
+    ),
+    Flag(
+        "ecmp",
+        "network",
+        "word",
+        "",
+        "NAME",
+        "the hash that chooses a path: SimAI's (default) or another (plain), for flows",
+        ECMP_NAMES,
+    ),
+    Flag(
+        "nvls",
+        "network",
+        "word",
+        "",
+        "WORD",
+        "NVSwitches make all-reduces (default off), for flows",
+        _OFF_ON,
+    ),
+    Flag(
+        "pxn",
+        "network",
+        "word",
+        "",
+        "WORD",
+        "all-reduces go to another rail over NVLink (default off), for flows",
+        _OFF_ON,
     ),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),
@@ -1116,7 +1175,7 @@ FLAGS: tuple[Flag, ...] = (
 )
 _FLAG_DEFAULTS = tuple((flag, flag.field, flag.default) for flag in FLAGS)
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
-_LEAST = {"endpoint_delay": 0, "seed": 0}
+_LEAST = {"endpoint_delay": 0, "seed": 0, "send_latency": 0}
 _MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
 # Why a flag cannot be 0, where its name does not tell.
@@ -1250,6 +1309,10 @@ class OpeningOptions(Struct, frozen=True):
     """A regular expression of further kernels that communicate."""
     step_names: str | None = None
     """A regular expression of annotations that are steps."""
+    trace_map: str | None = None
+    """The path of a file of rules for the spans of a Chrome trace."""
+    trace_rules: tuple[tuple[str, ...], ...] = ()
+    """Those rules, once the file is read."""
     cache: bool = True
     """Whether what was read may be stored for the next time."""
 
@@ -1257,5 +1320,5 @@ class OpeningOptions(Struct, frozen=True):
     def profiler_option(self) -> str:
         """The first explicit option that only profiler traces have; "" for none."""
         options = {"--step": self.step, "--ranks": self.ranks, "--comm-names": self.comm_names,
-                 "--step-names": self.step_names}  # fmt: skip
+                 "--step-names": self.step_names, "--trace-map": self.trace_map}  # fmt: skip
         return next((option for option, value in options.items() if value is not None), "")

@@ -25,11 +25,15 @@ from simcore.networks.model import NetworkModel
 from simcore.parameters import Input, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
-from simcore.program.schedule_choice import ScheduleParameters, with_stages_of_schedule
+from simcore.program.schedule_choice import (
+    ScheduleParameters,
+    with_chunks_of_schedule,
+    with_stages_of_schedule,
+)
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
-from simcore.workload.model import DegreeParameters, ModelParameters
+from simcore.workload.model import DegreeParameters, InputNetwork, ModelParameters
 
 
 class Rules(NamedTuple):
@@ -94,11 +98,8 @@ class Setup(RunInput, frozen=True, dict=True):
         rules = self.rules
         if rules.queued:
             _check_queued(rules.network, parameters.network)
-        input_network = None
-        if workload.maker is not None and not parameters.dim and parameters.cluster is None:
-            input_network = workload.maker.network(self.model)
         cluster_parameters = parameters.part(ClusterParameters)
-        choice = choose_cluster(cluster_parameters, input_network)
+        choice = choose_cluster(cluster_parameters, self.input_network)
         layout, layout_diagnostics = self._resolve_layout(workload, choice)
         if rules.network.make_cluster:
             cluster, cluster_diagnostics = (
@@ -107,6 +108,11 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
+        if workload.header.inference and not rules.queued:
+            # Imported here: most files are of training.
+            from simcore.workload.inference import with_stages
+
+            workload = with_stages(workload, layout.pp)
         if rules.queued:
             cluster = replace(cluster, last_chunk_is_rest=True)
             workload = with_scopes(workload, layout)
@@ -136,6 +142,14 @@ class Setup(RunInput, frozen=True, dict=True):
         return least_forward_bytes(self.workload) if lifts else 0
 
     @cached_property
+    def input_network(self) -> InputNetwork | None:
+        """The network that comes with a model; None of a file, and where the parameters give one."""
+        maker, parameters = self.opened.maker, self.parameters
+        if maker is None or parameters.dim or parameters.cluster is not None:
+            return None
+        return maker.network(self.model)
+
+    @cached_property
     def schedule(self) -> ScheduleParameters:
         """The parameters of the schedule, which the program chooses by its rows."""
         return self.parameters.part(ScheduleParameters)
@@ -155,8 +169,8 @@ class Setup(RunInput, frozen=True, dict=True):
 
     @cached_property
     def model(self) -> ModelParameters:
-        """The parameters of a model and its training."""
-        return self.parameters.part(ModelParameters)
+        """The parameters of a model and its training, with the stages of a schedule file."""
+        return with_chunks_of_schedule(self.opened, self.parameters.part(ModelParameters))
 
     @cached_property
     def overrides(self) -> Overrides:

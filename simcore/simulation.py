@@ -31,6 +31,7 @@ from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
+    from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.program.order import Order
     from simcore.trace.spans import Trace
@@ -55,6 +56,8 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
     """The traffic of each link; None on a network without links."""
     link_heat: LinkHeat | None = None
     """How busy all links are over the run; None on a network without links."""
+    flow_report: FlowReport | None = None
+    """What flows sent over the links of a topology; None without flows."""
 
     @property
     def workload(self) -> Workload:
@@ -75,6 +78,8 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
         One stage under layer-loop has such a schedule where its rows are micro-batches that each run once; an
         op table and a policy have a loop of their own.
         """
+        if self.workload.header.inference:
+            return False
         if self.program.has_pipeline_schedule:
             return True
         once = self.layout.pp == 1 and self.setup.schedule.passes == 1 and self.program.microbatches > 0
@@ -185,7 +190,8 @@ def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Si
     )
     transport = run.transport
     links, heat = (None, None) if transport is None else (transport.uses(), transport.heat())
-    return Simulation(setup, network, timeline, diagnostics, links, heat)
+    flow_report = None if transport is None else transport.flow_report()
+    return Simulation(setup, network, timeline, diagnostics, links, heat, flow_report)
 
 
 def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Diagnostic]]:
@@ -368,6 +374,7 @@ def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
     sends = any(isinstance(cost, CollectiveCost | OverlapCost | TransferCost) for cost in program.costs)
     # One stage of a model runs its micro-batches in turn, whatever the schedule.
     requested_schedule = simulation.setup.schedule.schedule
+    is_loop = is_loop or workload.header.inference
     if requested_schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
         message = f"no --schedule given: assuming {program.schedule}"
         if layout.pp == 1:

@@ -41,6 +41,32 @@ def _trace(*events: dict[str, Any], rank: int | None = 0, world: int = 2, **top:
     return json.dumps({"distributedInfo": who, "traceEvents": list(events)} | top)
 
 
+def _named_spans(*some: str | dict[str, Any]) -> str:
+    """A Chrome trace of spans with these names, and of other events."""
+    return json.dumps(
+        [
+            {"ph": "X", "name": one, "pid": 0, "tid": 0, "ts": 10 * at, "dur": 5}
+            if isinstance(one, str)
+            else one
+            for at, one in enumerate(some)
+        ]
+    )
+
+
+def _log(folder: Path) -> list[Diagnostic]:
+    line = " iteration        7/     500 | elapsed time per iteration (ms): 3.5 | lm loss: 1.09E+01 |\n"
+    (folder / "train.log").write_text(line * 2)
+    return relative(open_input(str(folder / "train.log")).diagnostics, folder)
+
+
+def _bad_map(folder: Path) -> list[Diagnostic]:
+    (folder / "t.json").write_text(_named_spans("forward"))
+    (folder / "map.toml").write_text('[[rule]]\nname = "zap"\nkind = "fwd"\n')
+    with pytest.raises(InputError) as caught:
+        open_input(str(folder / "t.json"), OpeningOptions(trace_map=str(folder / "map.toml")))
+    return relative(caught.value.diagnostics, folder)
+
+
 def _files(asked: OpeningOptions | None = None, **content: str) -> Example:
     """What opening a directory, of one file that file, says. content: by the file's name without `.json`."""
 
@@ -149,6 +175,10 @@ EXAMPLES: dict[str, Example] = {
     "several-devices": _files(
         rank0=_trace(_event(), _event(20, _NCCL), _event(args={"stream": 7, "device": 1})), rank1=_WHOLE
     ),
+    "repeated-step": _log,
+    "unknown-span": _files(a=_named_spans("forward", "zap")),
+    "spans-not-shown": _files(a=_named_spans("forward", {"ph": "C", "name": "memory", "ts": 1})),
+    "bad-trace-map": _bad_map,
     "no-steps": _files(a=_trace(_event())),
     "step-begin-assumed": _files(a=_trace(*_AHEAD)),
     "beside-other-steps": _files(a=_trace(*_AHEAD, _launched(3, 12), _ran(3, 480, 50, tid=8))),

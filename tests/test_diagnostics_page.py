@@ -272,6 +272,12 @@ SHARD = text_of(
 BARE = text_of(ROW, header="HYBRID_TRANSFORMER")
 BLOCK = text_of(row("embedding_layer"), row("mlp_layer"), header=f"{HEADER} pp_comm: 0")
 DP = op("x_grad", bwd="1 ALLREDUCE_ASYNC 8")
+# 16 GPUs of which only 10 are on the switch, with an uplink of half their bandwidth.
+TOPOLOGY = (
+    "18 8 0 2 11 H100\n16 17\n"
+    + "".join(f"{gpu} 16 200Gbps 0.0005ms 0\n" for gpu in range(10))
+    + "16 17 1000Gbps 0.0005ms 0\n"
+)
 LINKS = '"units-count": [4], "links-count": [2], "link-latency": [500], "link-bandwidth": [25]}'
 OF_AICB = AicbArguments("--world_size 2 --tensor_model_parallel_size 2 --global_batch 1").config
 OF_TP = aicb_text(OF_AICB, AicbTimes(80000, 100000, 100000, (800, 900)))
@@ -305,7 +311,7 @@ EXAMPLES: dict[str, Example] = {
     "repeated-key": text(changed(TEXT, "pp: 1", "pp: 1 pp: 1")),
     "checkpoint-range": text(changed(TEXT, "ep:", "checkpoints: 1 5 ep:")),
     "not-utf-8": text(TEXT.encode().replace(b"attention", b"\xe9tention")),
-    "unknown-key": text(changed(TEXT, "ep:", "mode: 1 ep:")),
+    "unknown-key": text(changed(TEXT, "ep:", "fold: 1 ep:")),
     "stray-value": text(changed(TEXT, "\n1\n", "\n1 row\n")),
     "float-value": text(changed(TEXT, " 10 ", " 10.5 ")),
     "dependency": text(changed(TEXT, "-1", "0")),
@@ -369,6 +375,11 @@ EXAMPLES: dict[str, Example] = {
     "network-delay-ignored": cluster(
         "cluster", "network.json", '{"nic-latency": [7], "topologies-per-dim": ["Ring"], ' + LINKS),
     "scheduler-ignored": cluster("system", "system.txt", "inter-dimension-scheduling: themis\n"),
+    "topology-file": cluster("cluster", "topo", "3 2 1 0 1 H100\n2\n0 9 400Gbps 0.0005ms 0\n"),
+    "simai-conf": cluster("system", "SimAI.conf", "CC_MODE fast\n"),
+    "topology": cluster("cluster", "topo", TOPOLOGY),
+    "topology-unconnected": cluster("cluster", "topo", TOPOLOGY),
+    "topology-oversubscribed": cluster("cluster", "topo", TOPOLOGY),
     "cluster-toml": cluster("cluster", "cluster.toml", "splits = 0\n"),
     "cluster-key-ignored": cluster("system", "system.json", '{"trace-enabled": 1}'),
     "parameters-file": parameters_file,

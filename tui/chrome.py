@@ -194,6 +194,9 @@ def _step_line(session: Session, short: bool = False, with_model: bool = True, a
     short: the difference only as a share. with_model: whether it says that it is another model's. against:
     whether it says to which of several runs the difference is.
     """
+    if session.current.figures.hang is not None:
+        # A hung job has no step.
+        return []
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
         is_other = session.current.shape.other_model != session.opened.shape.other_model

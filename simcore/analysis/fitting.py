@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
-from simcore.diagnostics import InputError, UsageError
+from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve_training
@@ -151,6 +151,10 @@ def list_chunk_events(training: Training, name: str, is_overlapped: bool) -> lis
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
         raise UsageError(f"--schedule {name}: {misfit}")
+    if custom is not None:
+        placement = custom.order.placement
+        if (placement.stages, placement.parts) != (training.pp, training.chunks):
+            raise UsageError(f"--schedule {printable(name, 60)}: it has other stages")
     if schedule.search_limit:
         most = min(training.microbatches, schedule.search_limit * training.pp)
         return [[(microbatch, 0, 1) for microbatch in range(most)]] * training.pp

@@ -11,7 +11,9 @@ from simcore.simulation import Simulation
 from simcore.trace.contexts import FileMemory
 
 if TYPE_CHECKING:
-    from simcore.trace.contexts import Imbalance, MemoryLane, ModelFigures
+    from collections.abc import Sequence
+
+    from simcore.trace.contexts import Imbalance, MemoryLane, MemoryPeak, ModelFigures
 
 
 class SimulatedModel:
@@ -20,6 +22,8 @@ class SimulatedModel:
     step_ns: returns the step of the run with other values of some parameters, None where that would take
     long.
     """
+
+    memory_peaks: Sequence[MemoryPeak] = ()
 
     def __init__(self, simulation: Simulation, step_ns: Callable[..., int | None]) -> None:
         self._simulation, self._step_ns = simulation, step_ns

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from simcore.analysis.fitting import MemorySaving
     from simcore.analysis.model_figures import LowerBound
     from simcore.analysis.path_words import SimulatedPath
+    from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.trace.gradients import Gradient
     from simcore.trace.trace_graph import TraceGraph
@@ -345,6 +346,11 @@ class SimulationFigures(Run):
     def link_heat(self) -> LinkHeat | None:
         """How busy all links are over the run, of a network that has links."""
         return self.simulation.link_heat
+
+    @property
+    def flow_report(self) -> FlowReport | None:
+        """What flows sent over the links of a topology; None without flows."""
+        return self.simulation.flow_report
 
     @property
     def links(self) -> Sequence[LinkUse] | None:

@@ -332,6 +332,8 @@ class SimulatedSpanWords(SpanWords):
         if facts is None:
             over = end >= self._simulation.step_time_ns
             why = "the step of these ranks is over" if over else "ASTRA-sim 1.0 changes its state"
+            if not over and not self._simulation.program.queued:
+                why = "the first input is on its way through the stages before"
             return SpanSummary(f"idle, {why}", ranks_texts, times, duration(end - start))
         partner = ("", "")
         if facts.end_ns - facts.start_ns != end - start:

@@ -11,6 +11,7 @@ from simcore.diagnostics import InputError, UsageError, never_cancelled
 from simcore.engine.running import RunPricing, is_fixed
 from simcore.engine.time_scales import time_changes
 from simcore.folding import fold
+from simcore.names import COLLECTIVES
 from simcore.program.ops import IS_COMMUNICATION, ComputeCost, Cost
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
@@ -131,8 +132,19 @@ def make_cluster_fields(simulation: Simulation, cluster: Cluster) -> dict[str, A
     """Returns the fields of `Parameters` that give a run another cluster, exact to the last digit.
 
     A file that does not state its world may take it from a given cluster: then the world is among the fields.
+    Given dimensions replace the network of a model's GPU: then its memory and algorithms are.
     """
+    parameters, setup = simulation.parameters, simulation.setup
     fields: dict[str, Any] = {"dim": tuple(dim.exact_flag() for dim in cluster.dims)}
-    if simulation.parameters.world is simulation.workload.header.all_gpus is None:
+    if parameters.world is simulation.workload.header.all_gpus is None:
         fields["world"] = simulation.layout.world
+    if setup.input_network is not None:
+        fields["local_mem_bw"] = cluster.local_mem_bandwidth
+        words = {collective: word for word, collective in COLLECTIVES.items()}
+        fields["algorithm"] = tuple(
+            f"{words[collective]}:{index}={name}" if collective else f"{index}={name}"
+            for collective, names in (("", cluster.algorithms), *cluster.by_collective)
+            for index, name in enumerate(names)
+            if name is not None
+        )
     return fields

@@ -86,6 +86,7 @@ def load(
     ranks: str | Iterable[int] | None = None,
     comm_names: str | None = None,
     step_names: str | None = None,
+    trace_map: str | os.PathLike[str] | None = None,
     cache: bool = True,
 ) -> Input:
     """Returns what is at a path: any file or directory that `wltui PATH` opens; or a model.
@@ -95,7 +96,8 @@ def load(
     or the arguments; `run` takes the layout, except what it is given itself. Of recordings:
     run: which of a directory's runs, by its stamp; step: its number or "all"; ranks: like "0-7,12" or [0, 3];
     comm_names, step_names: regular expressions of further kernels that communicate and of annotations that
-    are steps; cache: whether what was read may be kept for the next time.
+    are steps; trace_map: a file of rules for the spans of a Chrome trace; cache: whether what was read may be
+    kept for the next time.
 
     Raises `InputError` for what cannot be read, with file, line and what would fit; `UsageError`, which is a
     `TypeError`, too, where an argument is of a type that does not fit.
@@ -116,7 +118,7 @@ def load(
         return Input(open_model(model_name), ("--model", model_name))
     name = os.path.expanduser(text("load", path, "a path, as a text or pathlib.Path, or model=NAME"))
     at_step = step if step is None or isinstance(step, str) else str(whole_number("step", step))
-    of_text = {"run": run, "comm_names": comm_names, "step_names": step_names}
+    of_text = {"run": run, "comm_names": comm_names, "step_names": step_names, "trace_map": trace_map}
     options: dict[str, Any] = {
         key: None if value is None else text(key, value) for key, value in of_text.items()
     }

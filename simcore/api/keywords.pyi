@@ -40,6 +40,11 @@ class RunKeywords(TypedDict, total=False):
     gpu_type: str | int | bool | None
     nic_type: str | int | bool | None
     overlap: str | Iterable[str] | Mapping[str | int, float] | None
+    flow_model: str | int | bool | None
+    send_latency: int | None
+    ecmp: str | int | bool | None
+    nvls: str | int | bool | None
+    pxn: str | int | bool | None
     compute_scale: float | None
     comm_scale: float | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None
@@ -138,6 +143,11 @@ class SweepKeywords(TypedDict, total=False):
     gpu_type: str | int | bool | Iterable[str | int | bool | None] | None
     nic_type: str | int | bool | Iterable[str | int | bool | None] | None
     overlap: str | Iterable[str] | Mapping[str | int, float] | None
+    flow_model: str | int | bool | Iterable[str | int | bool | None] | None
+    send_latency: int | Iterable[int | None] | None
+    ecmp: str | int | bool | Iterable[str | int | bool | None] | None
+    nvls: str | int | bool | Iterable[str | int | bool | None] | None
+    pxn: str | int | bool | Iterable[str | int | bool | None] | None
     compute_scale: float | Iterable[float | None] | None
     comm_scale: float | Iterable[float | None] | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None

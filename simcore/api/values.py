@@ -34,7 +34,8 @@ class WrongType(UsageError, TypeError):
 # Option of the command line -> keyword of Python; those of a run's parameters are in FLAGS.
 _KEYWORDS = {flag.option: flag.field for flag in FLAGS} | {
     "--run": "run", "--step": "step", "--ranks": "ranks", "--comm-names": "comm_names",
-    "--step-names": "step_names", "--model": "model", "--format": "format", "--where": "where",
+    "--step-names": "step_names", "--trace-map": "trace_map",
+    "--model": "model", "--format": "format", "--where": "where",
     "--from-args": "from_args",
     "--output": "path", "--force": "force=True",
 }  # fmt: skip

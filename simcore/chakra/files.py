@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.records import NamedTuple
 
 _NAME = re.compile(r"(.*?)\.([0-9]{1,7})\.(et|eg|json)(\.gz)?", re.DOTALL)
 _LISTED = 8
+# The first node of a file is among so many bytes.
+_HEAD_BYTES = 1 << 14
+_NODES = re.compile(
+    rb'"(?:workload_graph|workloadGraph)"|"(?:INVALID|METADATA|MEM_LOAD|MEM_STORE|COMP|COMM_SEND|COMM_RECV|'
+    rb'COMM_COLL)_NODE"'
+)
 
 
 class SetFiles(NamedTuple):
@@ -26,14 +33,15 @@ class SetFiles(NamedTuple):
     """Rank -> file."""
 
 
-def find_set(path: str) -> SetFiles | None:
+def find_set(path: str, with_json: bool = False) -> SetFiles | None:
     """Returns the set of execution traces that `path` names: a directory with one, a prefix, or one of its
     files.
 
-    None for anything else. Raises InputError for a directory of several sets.
+    with_json: whether a directory may have them in the JSON form alone. None for anything else. Raises
+    InputError for a directory of several sets.
     """
     if os.path.isdir(path):
-        sets = _find_sets(path, "")
+        sets = _find_sets(path, "", with_json)
         if not sets:
             return None
         if len(sets) > 1:
@@ -49,7 +57,9 @@ def find_set(path: str) -> SetFiles | None:
     folder, name = os.path.split(path)
     if os.path.lexists(path):
         match = _NAME.fullmatch(name)
-        if match is None or match[3] == "json":
+        if match is None and with_json:
+            return SetFiles(path, path, {0: path})
+        if match is None or (match[3] == "json" and not with_json):
             return None
         name = match[1]
     elif not name:
@@ -63,9 +73,34 @@ def is_trace_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def _find_sets(folder: str, prefix: str) -> dict[str, dict[int, str]]:
+def is_trace_json(data: bytes) -> bool:
+    """Returns whether a file that begins with `data` is an execution trace in the JSON form."""
+    return data.lstrip()[:1] == b"{" and b'"traceEvents"' not in data and _NODES.search(data) is not None
+
+
+def _begins_as_json(path: str) -> bool:
+    """Returns whether a regular file is an execution trace in the JSON form, gzip or not."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            data = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    if data.startswith(b"\x1f\x8b"):
+        # Imported here: few of them are packed.
+        import zlib
+
+        try:
+            data = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data, _HEAD_BYTES)
+        except zlib.error:
+            return False
+    return is_trace_json(data)
+
+
+def _find_sets(folder: str, prefix: str, with_json: bool = False) -> dict[str, dict[int, str]]:
     """Returns prefix -> rank -> file of a folder; with a `prefix` that one alone, of which .json files count
-    too.
+    too, as `with_json` has those that are traces by their content.
     """
     sets: dict[str, dict[int, str]] = {}
     try:
@@ -74,7 +109,11 @@ def _find_sets(folder: str, prefix: str) -> dict[str, dict[int, str]]:
         return sets
     for name in names:
         match = _NAME.fullmatch(name)
-        if match is None or (prefix and match[1] != prefix) or (match[3] == "json" and not prefix):
+        if match is None or (prefix and match[1] != prefix):
+            continue
+        # The first file of a set in the JSON form tells of all of it.
+        first_json = match[3] == "json" and not prefix and match[1] not in sets
+        if first_json and not (with_json and _begins_as_json(os.path.join(folder, name))):
             continue
         # Of wl.0.et and wl.0.et.gz the first is used.
         sets.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))

@@ -10,7 +10,7 @@ from simcore.cluster.model import Cluster, Dimension
 from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dimension
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
-from simcore.names import OPTIMIZATIONS, Optimization
+from simcore.names import OPTIMIZATIONS, TOPOLOGY_NAMES, Optimization
 from simcore.records import Struct
 from simcore.units import format_number
 
@@ -150,9 +150,16 @@ def _base_settings(name: str | None) -> tuple[Settings, Callable[[int], Settings
     """Returns what `--cluster` names: the settings of a file, or none and a preset."""
     if name is None or name in PRESETS:
         return Settings(), PRESETS[name or DEFAULT_PRESET]
+    generators = [text.partition(":")[0] for text in TOPOLOGY_NAMES]
+    if ":" in name and name.partition(":")[0] in generators:
+        from simcore.cluster.files.simai_topology import topology_settings
+        from simcore.topology import generate_topology
+
+        return topology_settings(generate_topology(name)), None
     if not os.path.lexists(name):
-        raise UsageError(f"--cluster {printable(name, 60)}: no file, and none of {', '.join(PRESETS)}"
-                         f"{did_you_mean(name, PRESETS)}")  # fmt: skip
+        names = (*PRESETS, *TOPOLOGY_NAMES)
+        raise UsageError(f"--cluster {printable(name, 60)}: no file, and none of {', '.join(names)}"
+                         f"{did_you_mean(name, names)}")  # fmt: skip
     # Imported here: most runs read no file, and re and json would be start-up time.
     from simcore.cluster.files import read_cluster_file
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from simcore.diagnostics import UsageError
 from simcore.names import ALGORITHM_NAMES, Optimization
 from simcore.records import Struct, replace
 from simcore.units import format_number, short_number, without_noise
+
+if TYPE_CHECKING:
+    from simcore.topology import PacketRules, Topology
 
 Kind = Literal["ring", "fully-connected", "switch"]
 KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
@@ -133,6 +136,10 @@ class Cluster(Struct, frozen=True):
     """
     last_chunk_is_rest: bool = False
     """Whether the last chunk is the remainder, as in ASTRA-sim 1.0, not another full one, as in 2.0."""
+    topology: Topology | None = None
+    """Nodes and links, where they are known; `dims` are those of servers then."""
+    packets: PacketRules | None = None
+    """How flows become packets on these links; None for the defaults."""
 
     def __post_init__(self) -> None:
         for names in (self.algorithms, *[names for _, names in self.by_collective]):

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from simcore.cluster.model import KINDS, Cluster, Dimension, bytes_per_ns, is_algorithm
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.names import ALGORITHM_NAMES, COLLECTIVES, Optimization
 from simcore.records import Struct, replace
 from simcore.units import plain_number
+
+if TYPE_CHECKING:
+    from simcore.topology import PacketRules, Topology
 
 MOST_NPUS = 10**6
 # Far beyond any network: these bounds catch a figure in the wrong unit and keep times in 64 bits.
@@ -144,6 +148,8 @@ class Settings(Struct, frozen=True):
     active_chunks: int | None = None
     optimization: Optimization | None = None
     newest_first: bool | None = None
+    topology: Topology | None = None
+    packets: PacketRules | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was ignored in the file that the settings come from."""
 
@@ -164,6 +170,9 @@ class Settings(Struct, frozen=True):
             self.active_chunks or other.active_chunks,
             self.optimization or other.optimization,
             other.newest_first if self.newest_first is None else self.newest_first,
+            # Other dimensions are another network.
+            self.topology or (None if self.dims else other.topology),
+            self.packets or other.packets,
             (*other.diagnostics, *self.diagnostics),
         )
 
@@ -196,6 +205,8 @@ class Settings(Struct, frozen=True):
             self.optimization or "localBWAware",
             self.by_collective,
             self.newest_first is not False,
+            topology=self.topology,
+            packets=self.packets,
         )
 
     def _algorithms_over(self, other: Algorithms) -> Algorithms:

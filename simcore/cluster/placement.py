@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -191,3 +192,19 @@ def _rotate_gaps(gaps: tuple[int, ...]) -> tuple[int, ...]:
     if min(gaps) == widest:
         return gaps
     return min(gaps[start:] + gaps[:start] for start in range(len(gaps)) if gaps[start - 1] == widest)
+
+
+def group_ranks(cluster: Cluster, shape: GroupShape) -> tuple[int, ...] | None:
+    """Returns the ranks of a group of a shape that begins with rank 0; None for one that is no grid, whose
+    ranks are not known.
+    """
+    if shape.is_flat:
+        return None
+    lines = []
+    for group_dimension in shape.dimensions:
+        stride = 1
+        for dimension in cluster.dims[: group_dimension.dimension]:
+            stride *= dimension.size
+        steps = group_dimension.gaps[:-1] if group_dimension.gaps else (1,) * (group_dimension.members - 1)
+        lines.append([step * stride for step in itertools.accumulate(steps, initial=0)])
+    return tuple(sorted(sum(offsets) for offsets in itertools.product(*lines)))

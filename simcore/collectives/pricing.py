@@ -210,8 +210,9 @@ def _format_sum(part: Phase) -> str:
 
 
 def _bytes_and_hops(scope: AlgorithmScope, dimension: int, messages: list[Messages]) -> str:
-    """Returns the text of all messages on one dimension: their bytes, each message floored, and their
-    hops.
+    """Returns the text of all messages on one dimension: their bytes and their hops, each message floored.
+
+    Where hops take whole ns, the floors are those of the bytes, and hops stand apart.
     """
     sizes = [message.size for message in messages]
     size = (
@@ -222,17 +223,23 @@ def _bytes_and_hops(scope: AlgorithmScope, dimension: int, messages: list[Messag
     count = sum(message.times for message in messages)
     total = sum(message.times * message.size for message in messages)
     hops = sum(message.times * message.route.hops for message in messages)
-    ns = sum(message.times * scope.message_ns(message.route, message.size) for message in messages)
+    ns = [scope.message_ns(message.route, message.size) for message in messages]
+    total_ns = sum(message.times * each for message, each in zip(messages, ns, strict=True))
     network = scope.cluster.dims[dimension]
     latency, unit = decimal_ratio(network.latency_ns)
-    value = ns * unit - hops * latency
-    bytes_ns = group_digits(round(value / unit, 3) if value % unit else value // unit)
     where = f" on dimension {dimension}" if len(scope.dimensions) > 1 else ""
-    return (
-        f"{plural(count, 'message')} of {size} B{where}: "
-        f"{group_digits(total)} B / {format_number(network.bandwidth)} GB/s = {bytes_ns}, "
-        f"+ {plural(hops, 'hop')} x {format_number(network.latency_ns)}"
-    )
+    first = f"{plural(count, 'message')} of {size} B{where}: "
+    rate = f"{format_number(network.bandwidth)} GB/s"
+    if all(message.route.hops * latency % unit == 0 for message in messages):
+        bytes_ns = group_digits(total_ns - hops * latency // unit)
+        hop_words = f"{plural(hops, 'hop')} x {format_number(network.latency_ns)}"
+        return f"{first}{group_digits(total)} B / {rate} = {bytes_ns}, + {hop_words}"
+    if len({(message.size, message.route.hops) for message in messages}) == 1 and count > 1:
+        hop_words = f"{plural(messages[0].route.hops, 'hop')} x {format_number(network.latency_ns)}"
+        return f"{first}{count} x {group_digits(ns[0])}, each {size} B / {rate} + {hop_words}"
+    hop_words = f"{plural(hops, 'hop')} x {format_number(network.latency_ns)}"
+    each_words = ", each message floored" if count > 1 else ""
+    return f"{first}{group_digits(total)} B / {rate} + {hop_words} = {group_digits(total_ns)}{each_words}"
 
 
 def algorithm_bandwidth(size_bytes: int, ns: int) -> float:

@@ -19,7 +19,7 @@ from simcore.chakra.nodes import (
 from simcore.chakra.opening import ExecutionFile, ExecutionSet, first_errors
 from simcore.chakra.wire import Columns, read_columns
 from simcore.cluster import Cluster, ClusterParameters, choose_cluster
-from simcore.compat.astra2 import FREE, AstraOutcome, AstraRun, RemoteMemory, System
+from simcore.compat.astra2 import FREE, AstraOutcome, AstraRun, RemoteMemory, System, leading_number
 from simcore.compat.astra2_system import AstraSystem, read_astra_system, read_groups, read_memory
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.execution_result import (
@@ -39,7 +39,7 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import flag_of
 from simcore.ranks import RankSet
 from simcore.records import replace
-from simcore.units import is_whole, plural
+from simcore.units import plural
 from simcore.workload.opening import read_file
 
 
@@ -276,7 +276,8 @@ def _make_result(
     world = tuple(range(cluster.npus))
 
     def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
-        listed = groups.get(int(name)) if groups is not None and is_whole(name) else None
+        group_id = leading_number(name)
+        listed = None if groups is None or group_id is None else groups.get(group_id)
         return world if name in ("", "0") or listed is None else listed
 
     # Ranks with equal times are equal: what is computed of the run is computed once for them.

@@ -143,7 +143,8 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
     groups: dict[int, tuple[int, ...]] = {}
     for key, ranks in root.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10) or (int(key) == 0 and not with_zero):
-            message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4)"
+            message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4"
+            message += "; without --dialect it is a group)" if key == "0" else ")"
             raise source.make_error("comm-groups", message)
         fits = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < world for rank in ranks)
         if not fits or not ranks or len(set(ranks)) != len(ranks):

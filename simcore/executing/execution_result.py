@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -154,7 +155,8 @@ class ExecutionResult(Struct, frozen=True, dict=True):
         if self.meetings[rank][index] < 0:
             return None
         name = group_name(self.attributes(rank, index))
-        return name, self.groups[name]
+        ranks = self.groups[name]
+        return ("" if name == ZERO and len(ranks) == len(self.nodes) else name), ranks
 
     def send_of(self, rank: int, index: int) -> tuple[int, int] | None:
         """Returns (rank, index) of the send that a receive waits for, None for any other node."""
@@ -174,10 +176,20 @@ class ExecutionResult(Struct, frozen=True, dict=True):
         return [(target, at) for at, send in enumerate(column) if send == code]
 
 
+# The group of all ranks in ASTRA-sim; its forks take it from a file of groups that has it.
+ZERO = "0"
+# C++'s stoi reads 1 of it.
+_FRACTION = re.compile(r"([0-9]{1,9})\.[0-9]*")
+
+
 def group_name(attributes: Mapping[str, object]) -> str:
+    """Returns the name of the group of a collective, "" without one; `1.0` is group 1."""
     value = attributes.get("pg_name")
     name = getattr(value, "value", "")
-    return name if isinstance(name, str) and name != "0" else ""
+    if not isinstance(name, str):
+        return ""
+    fraction = _FRACTION.fullmatch(name) if "." in name else None
+    return name if fraction is None else str(int(fraction[1]))
 
 
 def message_key(

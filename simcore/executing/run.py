@@ -35,6 +35,7 @@ from simcore.compat.astra2_system import read_astra_system, read_groups, read_me
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.execution_result import (
     WLTUI,
+    ZERO,
     Execution,
     ExecutionResult,
     Units,
@@ -177,6 +178,10 @@ class _What(NamedTuple):
     """Whether they run on the CPU."""
 
 
+def _group_words(name: str) -> str:
+    return "all" if name in ("", ZERO) else printable(name, 40)
+
+
 class _Pricing:
     """Makes the input of the engine from the nodes: streams, groups, messages, durations."""
 
@@ -222,10 +227,29 @@ class _Pricing:
     def find_units(self) -> Units | None:
         """Returns the classes of ranks that run equally, None where every rank is run."""
 
-        def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
-            return tuple(range(self.world)) if name == "" else self.group_ranks.get(name, tuple(there))
+        return find_units(self.nodes, self.traces.kinds, self.cluster, self.slow, self._ranks_of)
 
-        return find_units(self.nodes, self.traces.kinds, self.cluster, self.slow, members)
+    def _ranks_of(self, name: str, there: Sequence[int]) -> tuple[int, ...]:
+        """Returns the ranks of a group. there: those that name it."""
+        if name == "" or (name == ZERO and ZERO not in self.group_ranks and not self._names_others(there)):
+            return tuple(range(self.world))
+        return self.group_ranks.get(name, tuple(there))
+
+    def _names_others(self, there: Sequence[int]) -> bool:
+        """Returns whether, without a file of groups, every rank that does not name group 0 names another one:
+        then 0 is not all ranks, which would wait for ever.
+        """
+        if self.setup.parameters.comm_groups:
+            return False
+        kinds, naming = self.traces.kinds, set(there)
+        return all(
+            any(
+                group_name(kinds.attributes(one)) not in ("", ZERO)
+                for one in set(self.nodes[rank].columns.attributes)
+            )
+            for rank in range(self.world)
+            if rank not in naming
+        )
 
     def run(self, units: Units) -> ExecutionResult:
         """Runs one rank of each class. Raises InputError for what waits for ever."""
@@ -455,7 +479,9 @@ class _Pricing:
             return tuple(range(self.world))
         ranks = self.group_ranks.get(name)
         if ranks is None:
-            ranks = tuple(there)
+            ranks = self._ranks_of(name, there)
+            if name == ZERO and len(ranks) == self.world:
+                return ranks
             if self.setup.parameters.comm_groups:
                 message = f"communicator group {printable(name, 40)} is not in the file of --comm-groups"
                 raise InputError(
@@ -498,7 +524,7 @@ class _Pricing:
                     f"rank {rank}, node {self.nodes[rank].id[index]}: found {operations[1]} where rank "
                     f"{there[0][0]} has "
                     f"{operations[0]} (node {self.nodes[there[0][0]].id[there[0][1]]}) in group "
-                    f"{printable(name, 40) or 'all'}"
+                    f"{_group_words(name)}"
                 )
                 raise InputError(
                     Diagnostic("error", "collectives-differ", message, self.traces.files[rank].path)
@@ -631,7 +657,7 @@ class _Pricing:
                 meeting = work.partner[unit][index]
                 came = {self.ranks[who] for who, column in enumerate(work.partner) if meeting in column}
                 absent = RankSet.of(sorted(set(ranks) - came)).text()
-                why = f"a collective of group {printable(name, 40) or 'all'}"
+                why = f"a collective of group {_group_words(name)}"
                 why += f" that rank {absent} has not" if absent else " that not all of its members come to"
             elif what == RECEIVE:
                 why = "a receive without a send of the same tag, partner and size"

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.cached_methods import cached_on
 from simcore.chakra.files import is_trace_name
-from simcore.cluster import DEFAULT_PRESET
-from simcore.diagnostics import Diagnostic, printable
-from simcore.executing.execution_result import Execution
+from simcore.cluster import DEFAULT_PRESET, ClusterParameters, choose_cluster
+from simcore.compat.astra2 import leading_number
+from simcore.compat.astra2_system import read_astra_system, read_groups, read_memory
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.executing.execution_result import ZERO, Execution, group_name
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import flag_of
 from simcore.records import NamedTuple
@@ -25,6 +28,7 @@ from simcore.shell_words import join_words
 if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
 
+T = TypeVar("T")
 _MOST_COMMAND = 4096
 # The parameters that name them, in the order in which they are listed.
 _FILES = ("cluster", "system", "comm_groups", "remote_memory")
@@ -41,6 +45,8 @@ _SYSTEM = re.compile(
 )
 _MEMORY = re.compile(rb'"memory-type"\s*:\s*"([A-Z_]{1,60})"')
 _NO_MEMORY = b"NO_MEMORY_EXPANSION"
+# How the attribute with the group of a collective begins.
+_PG_NAME = b"\n\x07pg_name"
 _GROUPS = re.compile(rb'\s*\{\s*"[0-9]{1,9}"\s*:\s*\[\s*[0-9]')
 
 
@@ -79,7 +85,8 @@ def note_untaken_files(setup: Execution) -> list[Diagnostic]:
 
 def with_sibling_files(setup: Execution) -> Execution | None:
     """Returns the run that uses the sibling files of a set, too; None where no file is unused."""
-    files, parameters = _find_siblings(setup.opened), setup.parameters
+    traces, parameters = setup.opened, setup.parameters
+    files = _find_siblings(traces)
     fields: dict[str, Any] = {}
     networked = parameters.cluster is not None or bool(parameters.dim)
     if files.network is not None and not networked:
@@ -95,7 +102,8 @@ def with_sibling_files(setup: Execution) -> Execution | None:
         return None
     others = any(getattr(parameters, name) != flag_of(name).default for name in _OTHERS)
     there = networked or "cluster" in fields
-    if there and parameters.dialect != ASTRA_SIM_2 and not others:
+    groups = fields.get("comm_groups", parameters.comm_groups)
+    if there and parameters.dialect != ASTRA_SIM_2 and not others and _has_groups_of_astra(traces, groups):
         fields["dialect"] = ASTRA_SIM_2
     return setup.with_changes(**fields)
 
@@ -103,7 +111,9 @@ def with_sibling_files(setup: Execution) -> Execution | None:
 def _find_siblings(traces: ExecutionSet) -> SiblingFiles:
     """Returns the sibling files. The search runs once a set, though each change of a parameter needs them."""
     return cached_on(
-        traces, "sibling files", lambda: _search_folders(traces.prefix, traces.files[-1].rank + 1)
+        traces,
+        "sibling files",
+        lambda: _keep_fitting(_search_folders(traces.prefix, traces.files[-1].rank + 1), traces),
     )
 
 
@@ -118,6 +128,61 @@ class SiblingFiles(NamedTuple):
     """The file of communicator groups."""
     memory: str | None = None
     """That of an existing remote memory."""
+
+
+def _keep_fitting(files: SiblingFiles, traces: ExecutionSet) -> SiblingFiles:
+    """Returns the files that can be read and fit the set: no others are offered."""
+    world = traces.files[-1].rank + 1
+    dimensions = 0
+    if files.network is not None:
+        cluster = _read(lambda: choose_cluster(ClusterParameters(cluster=files.network)).cluster(world))
+        dimensions = 0 if cluster is None else len(cluster.dims)
+        files = files._replace(network=files.network if dimensions else None)
+    system = files.system
+    if system is not None and dimensions and _read(lambda: read_astra_system(system, dimensions)) is None:
+        files = files._replace(system=None)
+    memory = files.memory
+    if memory is not None and _read(lambda: read_memory(memory)) is None:
+        files = files._replace(memory=None)
+    path = files.groups
+    if path is None:
+        return files
+    groups = _read(lambda: read_groups(path, world, with_zero=True))
+    fits = groups is not None and all(leading_number(name) in groups for name in _group_names(traces))
+    return files if fits else files._replace(groups=None)
+
+
+def _group_names(traces: ExecutionSet) -> set[str]:
+    """Returns the names of the groups of a set that are not all ranks."""
+
+    def find_names() -> set[str]:
+        # Nodes have millions of attributes and few groups: one set of attributes of each is decoded.
+        set_ids: dict[bytes, int] = {}
+        for blobs, set_id in traces.table.attributes.items():
+            for blob in blobs:
+                if blob.startswith(_PG_NAME):
+                    set_ids.setdefault(blob, set_id)
+        return {group_name(traces.kinds.attributes(set_id)) for set_id in set_ids.values()} - {"", ZERO}
+
+    return cached_on(traces, "group names", find_names)
+
+
+def _has_groups_of_astra(traces: ExecutionSet, path: str | None) -> bool:
+    """Returns whether ASTRA-sim takes the groups of a set from the file at `path`: without group 0, with
+    which it aborts, and with each that is named.
+    """
+    world, names = traces.files[-1].rank + 1, _group_names(traces)
+    if path is None:
+        return not names
+    groups = _read(lambda: read_groups(path, world))
+    return groups is not None and all(leading_number(name) in groups for name in names)
+
+
+def _read(read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except (InputError, UsageError):
+        return None
 
 
 def _search_folders(prefix: str, world: int) -> SiblingFiles:

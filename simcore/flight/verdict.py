@@ -88,20 +88,26 @@ class Verdict(Struct, frozen=True, dict=True):
         return _by((*self.waits, *self.messages), lambda wait: wait.for_rank)
 
     @cached_property
-    def levels(self) -> list[tuple[int, ...]]:
-        """The culprits, those that wait for them, those that wait for these, and so on."""
-        first_seen, levels = set(self.culprits), [self.culprits]
-        while levels[-1]:
-            level = {wait.rank for rank in levels[-1] for wait in self.waits_for.get(rank, ())} - first_seen
-            first_seen |= level
-            levels.append(tuple(sorted(level)))
-        return levels[:-1]
+    def culprits_ahead(self) -> dict[int, tuple[int, ...]]:
+        """The culprits that the waits of each rank lead to."""
+        bit_of = {rank: 1 << at for at, rank in enumerate(self.culprits)}
+        ahead, changed = dict(bit_of), {*self.culprits}
+        while changed:
+            ahead_before = dict(ahead)
+            for wait in [wait for rank in changed for wait in self.waits_for.get(rank, ())]:
+                ahead[wait.rank] = ahead.get(wait.rank, 0) | ahead[wait.for_rank]
+            changed = {rank for rank, bits in ahead.items() if bits != ahead_before.get(rank)}
+        # Many ranks stand behind the same ones.
+        ranks_of = {
+            bits: tuple(rank for rank, bit in bit_of.items() if bits & bit) for bits in set(ahead.values())
+        }
+        return {rank: ranks_of[bits] for rank, bits in ahead.items() if rank not in bit_of}
 
     @cached_property
     def held_up(self) -> tuple[int, ...]:
         """Ranks with something open that no wait leads to a culprit: nobody is known to be missing there."""
-        known_text = {rank for level in self.levels for rank in level}
-        return tuple(rank for rank in self.open_ranks if rank not in known_text)
+        known_ranks = {*self.culprits, *self.culprits_ahead}
+        return tuple(rank for rank in self.open_ranks if rank not in known_ranks)
 
     def find_entry(self, rank: int, group: int, sequence: int) -> int | None:
         """Returns the entry of a collective on a rank, None where it has none."""

@@ -55,7 +55,7 @@ class HungLanes(Lanes):
         dumps = self.record.dumps
         return LaneFacts(
             self.timeline.length, range(len(dumps)), plural(len(dumps), "rank"),
-            (NATURAL, LAST_PROGRESS, OLDEST_OPEN), axis=self._axis, timed=False,
+            (NATURAL, LAST_PROGRESS, OLDEST_OPEN), axis=self._axis, timed=False, layered=True,
         )  # fmt: skip
 
     @cached_property
@@ -147,9 +147,10 @@ class HungLanes(Lanes):
         words: list[frozenset[str]] = []
         for operation, group, state, over in index_of:
             text, description = operations[operation], self.record.groups[group].description
-            names.append((text, description, short_group(description), STATE_WORDS[state]))
+            progress = () if over else ("open",)
+            names.append((text, description, short_group(description), STATE_WORDS[state], *progress))
             spelled = _SPELLED.get(collective_of(text), "receive" if "recv" in text else "send")
-            results = {spelled, *(() if over else ("wait", "open"))}
+            results = {spelled, *(() if over else ("wait",))}
             words.append(frozenset(results if "send" in text or "recv" in text or spelled != "send" else
                                    results - {"send"}))  # fmt: skip
         names.append(())

@@ -11,6 +11,7 @@ from simcore.flight.names import group_text, ranks_text, wall_clock
 from simcore.flight.progress import message_of, short_operation
 from simcore.flight.record import STATE_WORDS, frames_of, size_text
 from simcore.flight.verdict import Wait
+from simcore.hangs.timeline import WAIT
 from simcore.ranks import RankSet
 from simcore.trace.findings import Dependency, Step
 from simcore.trace.lane_spans import SpanSummary
@@ -157,6 +158,14 @@ class HungSpanWords(SpanWords):
             ranks = list(dict.fromkeys(wait.for_rank for wait in verdict.waits_of.get(dump.rank, ())))
         late = (self._late(rank, dump.entries.group[row]) for rank in ranks[:_MOST_WAITED])
         return [one for one in late if one is not None]
+
+    def chain_end(self, track_id: int, stream: str | None, index: int) -> str:
+        dump, spans = self._record.dumps[track_id], self._lanes.spans(track_id, stream)
+        if dump.rank in self._results.verdict.culprits:
+            return f"rank {dump.rank} is waited for, and the dumps do not hold the reason: look at the rank"
+        opens = (at for at, kind in enumerate(spans.category) if kind == WAIT and at > index)
+        first = next(opens, None) if spans.op[index] == NONE else None
+        return "" if first is None else f"nothing is open here before {self._axis.clock(spans.start[first])}"
 
     def _late(self, rank: int, group: int) -> Dependency | None:
         track_id = self._lanes.own_track_id(rank)

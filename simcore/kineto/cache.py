@@ -31,13 +31,14 @@ from simcore.measured.columns import (
     DeviceColumns,
     GapColumns,
     HostColumns,
+    MemoryColumns,
     OpColumns,
 )
 from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 12
+_VERSION = 13
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -102,7 +103,10 @@ class _CachedRecording(msgspec.Struct):
     on_one_clock: bool
     streams: dict[int, str]
     line_noun: str
+    position: tuple[int, int, int] | None
     host: _CachedHost | None = None
+    memory: dict[str, bytes] = {}
+    memory_operations: list[str | None] = []
 
 
 class _File(msgspec.Struct):
@@ -112,13 +116,14 @@ class _File(msgspec.Struct):
 
 
 _INT_COLUMNS = {
-    "start": "q", "end": "q", "line": "q", "batch": "q", "stated": "B", "step": "q", "stream": "q",
-    "correlation": "q", "bytes": "q", "occupancy": "h",
+    "start": "q", "end": "q", "line": "q", "batch": "q", "chunk": "q", "stated": "B", "step": "q",
+    "stream": "q", "correlation": "q", "bytes": "q", "occupancy": "h",
 }  # fmt: skip
 _HOST_INT_COLUMNS = {
     "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
     "launcher": "i",
 }  # fmt: skip
+_MEMORY_INT_COLUMNS = ("time", "bytes", "address", "allocated", "reserved")
 _GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
 _TEXT_COLUMNS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
@@ -292,7 +297,8 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         indices = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
         text_columns[name] = array("i", indices).tobytes()
     int_columns = {
-        "start": ops.start, "end": ops.end, "line": ops.line, "batch": ops.batch, "step": recording.step,
+        "start": ops.start, "end": ops.end, "line": ops.line, "batch": ops.batch, "chunk": ops.chunk,
+        "step": recording.step,
         "stream": columns.stream, "correlation": columns.correlation, "bytes": columns.bytes,
         "occupancy": columns.occupancy,
     }  # fmt: skip
@@ -320,7 +326,10 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         recording.on_one_clock,
         {stream: _utf8(name) for stream, name in columns.streams.items()},
         columns.line_noun,
+        recording.position,
         None if columns.host is None else _encode_host(columns.host),
+        {name: getattr(columns.memory, name).tobytes() for name in _MEMORY_INT_COLUMNS},
+        [None if name is None else _utf8(name) for name in columns.memory.operation],
     )
 
 
@@ -375,6 +384,15 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _decode_memory(cached: _CachedRecording) -> MemoryColumns:
+    """Returns what the allocator did. Raises ValueError where columns do not fit together."""
+    columns = [array("q", cached.memory[name]) for name in _MEMORY_INT_COLUMNS]
+    if {len(column) for column in columns} != {len(cached.memory_operations)}:
+        raise ValueError("columns of different lengths")
+    time, size, address, allocated, reserved = columns
+    return MemoryColumns(time, size, address, allocated, reserved, cached.memory_operations)
+
+
 def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     """Returns a cached recording. Raises ValueError where columns do not fit together."""
     int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _INT_COLUMNS.items()}
@@ -386,13 +404,14 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     count = len(int_columns["start"])
     # Profilers record no micro-batches.
     batch = int_columns.pop("batch") or array("q", (-1,)) * count
-    lengths = {len(batch), *map(len, int_columns.values()), *map(len, text.values())}
+    chunk = int_columns.pop("chunk")
+    lengths = {len(batch), len(chunk) or count, *map(len, int_columns.values()), *map(len, text.values())}
     if lengths != {count} or None in text["name"]:
         raise ValueError("columns of different lengths")
     names = [name for name in text["name"] if name is not None]
     ops = OpColumns(
         name=names, group=text["group"], batch=batch, start=int_columns["start"], end=int_columns["end"],
-        line=int_columns["line"],
+        line=int_columns["line"], chunk=chunk,
         timing=bytearray((MEASURED,)) * count, shape=text["shape"], dtype=text["dtype"],
         stated_category=bytearray(int_columns["stated"]),
     )  # fmt: skip
@@ -411,6 +430,7 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         _decode_gaps(cached.gaps),
         cached.streams,
         cached.line_noun,
+        _decode_memory(cached),
     )
     steps = tuple(ProfilerStep(*step) for step in cached.steps)
     return Recording(
@@ -432,4 +452,5 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         cached.only_step,
         form=cached.form,
         on_one_clock=cached.on_one_clock,
+        position=cached.position,
     )

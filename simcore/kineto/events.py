@@ -82,6 +82,17 @@ class Args(msgspec.Struct, gc=False):
     splits_out: Any = msgspec.field(default=None, name="Out split size")
 
 
+class MemoryArgs(msgspec.Struct, gc=False):
+    """The arguments of an allocation or a release."""
+
+    device_type: Any = msgspec.field(default=None, name="Device Type")
+    device: Any = msgspec.field(default=None, name="Device Id")
+    bytes: Any = msgspec.field(default=None, name="Bytes")
+    address: Any = msgspec.field(default=None, name="Addr")
+    allocated: Any = msgspec.field(default=None, name="Total Allocated")
+    reserved: Any = msgspec.field(default=None, name="Total Reserved")
+
+
 class DeviceRow(msgspec.Struct, gc=False):
     """An operation of a device, times in us as written."""
 
@@ -185,6 +196,7 @@ class KinetoFile(msgspec.Struct):
     traceEvents: msgspec.Raw
     distributedInfo: DistributedInfo | None = None
     baseTimeNanoseconds: int | float | None = None
+    otherData: Any = None
 
 
 class _Correlated(msgspec.Struct, gc=False):

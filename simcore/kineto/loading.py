@@ -15,6 +15,7 @@ from functools import partial
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.cache import LAST, Read, find_cache_path, is_kept, keep, load
+from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
@@ -62,11 +63,13 @@ class ReadOptions(NamedTuple):
     """The only step whose operations are read, None for the last whole one."""
     whole: bool = True
     """Whether the operations of all steps are read."""
+    rules: tuple[Rule, ...] = ()
+    """Those of the user, for the spans of Chrome traces."""
 
     @property
     def patterns(self) -> tuple[str | None, ...]:
         """The expressions that decide what is read."""
-        return self.names, self.step_names
+        return self.names, self.step_names, *map(repr, self.rules)
 
     @property
     def is_last(self) -> bool:
@@ -116,7 +119,7 @@ def read_bytes(
 ) -> Read:
     """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
-        return read_file_events(path, data, part.names, on_progress, part.step_names)
+        return read_file_events(path, data, part.names, on_progress, part.step_names, part.rules)
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
+from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.groups import name_groups
 from simcore.kineto.loading import ReadOptions, read_all, read_bytes, read_one
 from simcore.kineto.partitions import part_groups
@@ -42,6 +43,8 @@ ALL_STEPS = "all"
 _LISTED = 8
 # What a report takes beside the columns that were read: 0.9 GB for a million kernels in one step.
 _BYTES_OF_OP = 900
+# The key of the format of logs.
+_LOG = "training-log"
 # A host that ran further ahead than this share of a step is worth a sentence.
 _WORTH_SAYING = 0.01
 
@@ -55,7 +58,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
         size = os.path.getsize(path) if os.path.isfile(path) else 0
         with ReadingLine([(os.path.basename(path), size)]) as progress:
             progress.show()
-            part = ReadOptions(options.comm_names, options.step_names, options.cache)
+            part = _read_options(options)
             recordings, diagnostics = read_one(path, part, partial(progress.tell, 0))
         return _run(path, recordings, diagnostics, options, is_set=False)
     files, others = profiler_files(path)
@@ -64,7 +67,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
     step_number = None if step in (None, ALL_STEPS) else int(step or 0)
     recordings, diagnostics = read_all(
         files,
-        ReadOptions(options.comm_names, options.step_names, options.cache, step_number, step == ALL_STEPS),
+        _read_options(options)._replace(step=step_number, whole=step == ALL_STEPS),
     )
     if others.count:
         message = others.message(": no profiler traces")
@@ -75,7 +78,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
 def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun:
     """Returns the run in a file's bytes; `path` is for messages."""
     _check(options)
-    part = ReadOptions(options.comm_names, options.step_names, options.cache)
+    part = _read_options(options)
     recordings, diagnostics = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
     return _run(path, recordings, diagnostics, options, is_set=False)
 
@@ -90,6 +93,12 @@ def _check_fits(path: str, traces: Sequence[RankTrace]) -> None:
             f"{byte_size(needed)} of memory and {byte_size(free)} are free (--step N opens one step, --ranks "
             "0-7 a part of the ranks)"
         )
+
+
+def _read_options(options: OpeningOptions) -> ReadOptions:
+    """Returns how a whole file is read."""
+    rules = tuple(Rule(*rule) for rule in options.trace_rules)
+    return ReadOptions(options.comm_names, options.step_names, options.cache, rules=rules)
 
 
 def _requested_step(options: OpeningOptions) -> str | None:
@@ -183,7 +192,7 @@ def _run(
         wanted_step = step if any(step == other.step_number for other in recording.steps) else None
         if not recording.has_step(wanted_step):
             # Its last step is not that of the rest of its job.
-            how = ReadOptions(options.comm_names, options.step_names, options.cache)
+            how = _read_options(options)
             again = read_one(recording.path, how)[0]
             recording = next(other for other in again if other.device == recording.device)
         trace = recording.trace(rank, wanted_step)
@@ -366,6 +375,7 @@ def _choose_step(
                 lengths.setdefault(step.step_number, {})[rank] = step.end - step.start
     steps = tuple(RecordedStep(step_number, lengths[step_number]) for step_number in sorted(lengths))
     requested = _requested_step(options)
+    is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
     if requested is None:
         launched = {
             step.step_number
@@ -379,6 +389,10 @@ def _choose_step(
             for recorded_step in steps
             if len(recorded_step.ns) == len(job.ranks) and recorded_step.step_number in launched
         ]
+        if with_ops and is_log:
+            # A log has nothing of a step but its time, and the last one may be any.
+            by_length = sorted(with_ops, key=lambda step: (lengths[step][min(lengths[step])], step))
+            return by_length[len(by_length) // 2], steps
         if with_ops:
             return with_ops[-1], steps
         why = "no step is whole on every rank" if steps else _no_steps(options.step_names)

@@ -1,27 +1,29 @@
-"""Event files of other tools that look like Kineto's: each is named with what can be done instead.
+"""Event files of other tools in the format of Kineto's, which is Chrome's: those that are refused are named
+with what can be done instead, all others are Chrome traces in general.
 
-The format is Chrome's, which many tools write. A file is recognized by its content, and only where it has
-nothing of a device that Kineto knows: a trace of PyTorch that contains such a word is read.
+A file is recognized by its content, and only where it has nothing of a device that Kineto knows: a trace of
+PyTorch that contains such a word is read.
 """
 
 from __future__ import annotations
 
 import re
 
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError
 from simcore.kineto.vocabulary import ANNOTATIONS, COPIES, HOST_OPS, KERNELS, LAUNCHES, PYTHON
 from simcore.records import Struct
 from simcore.workload.formats.format import Format
 
 # Tools name their processes at the beginning or the end.
 _LOOKED_AT = 1 << 20
+# A trace of Kineto has a category in the first events.
+_FIRST_LOOK = 1 << 16
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,60})"')
 _TIMED = re.compile(rb'"ph"\s*:\s*"[XBb]"')
 # Categories of Kineto that are not displayed.
 _NOT_SHOWN = frozenset(("overhead", "cuda_sync", "Trace", "ac2g", "async_cpu_to_gpu", "fwdbwd",
                         "gpu_user_annotation", "cuda_profiler_range"))  # fmt: skip
 _OF_KINETO = KERNELS | COPIES | LAUNCHES | HOST_OPS | ANNOTATIONS | PYTHON | _NOT_SHOWN
-_MOST_LISTED = 3
 _RECORD = "record the run with torch.profiler"
 
 
@@ -64,6 +66,18 @@ OTHER_TOOLS = (
 )  # fmt: skip
 
 
+def is_chrome(events: memoryview) -> bool:
+    """Returns whether events are those of a Chrome trace in general: none of them is of a category of
+    Kineto's.
+    """
+    for size in (_FIRST_LOOK, _LOOKED_AT):
+        ends = bytes(events[:size]), bytes(events[-size:])
+        categories = {category for end in ends for category in _CATEGORY.findall(end)}
+        if any(category.decode("utf-8", "replace") in _OF_KINETO for category in categories):
+            return False
+    return any(map(_TIMED.search, ends))
+
+
 def refuse_other(path: str, events: memoryview, has_host: bool) -> None:
     """Raises InputError for events of another tool. has_host: whether operations of Kineto's host are among
     them.
@@ -72,15 +86,6 @@ def refuse_other(path: str, events: memoryview, has_host: bool) -> None:
     for tool in OTHER_TOOLS:
         if (tool.has_host or not has_host) and any(map(tool.pattern.search, ends)):
             raise _refusal(path, tool.name, tool.instead)
-    if has_host or not any(map(_TIMED.search, ends)):
-        return
-    categories = {category.decode("utf-8", "replace") for end in ends for category in _CATEGORY.findall(end)}
-    if not categories & _OF_KINETO:
-        listed = ", ".join(printable(category, 30) for category in sorted(categories)[:_MOST_LISTED])
-        more = f" and {len(categories) - _MOST_LISTED} more" if len(categories) > _MOST_LISTED else ""
-        has = f"has the categories {listed}{more}" if categories else "has no categories"
-        instead = f"it {has}, expected those of a profiler (kernel, gpu_memcpy, cpu_op ...)"
-        raise _refusal(path, "a Chrome trace of another program", instead)
 
 
 def _refusal(path: str, name: str, instead: str) -> InputError:

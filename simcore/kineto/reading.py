@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Raw
 
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.kineto.allocations import NAME as ALLOCATION
+from simcore.kineto.allocations import Allocations
 from simcore.kineto.ambiguous_kernels import AmbiguousKernels
+from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
     NO_LAUNCH,
@@ -114,18 +117,31 @@ def read_file_events(
     names: str | None = None,
     on_progress: Callable[[float], None] | None = None,
     step_names: str | None = None,
+    rules: Sequence[Rule] = (),
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """Returns the recordings in a file's bytes, by device, and diagnostics.
 
     names: a regular expression of further kernels that communicate; step_names: one of annotations that are
-    steps. on_progress: gets the share of the events that is read, now and then. Raises InputError for what is
-    no trace, or has nothing to show.
+    steps; rules: of `--trace-map`, for a Chrome trace in general. on_progress: gets the share of the events
+    that is read, now and then. Raises InputError for what is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
     # A million small objects live until the end: collecting garbage among them takes a third of the time.
     gc.disable()
     try:
         file, damage = decode_file(path, data)
+        if is_chrome_trace(data, file):
+            from simcore.kineto.chrome.tables import read_chrome
+            from simcore.kineto.other_tools import refuse_other
+
+            if names is not None or step_names is not None:
+                option = "--comm-names" if names is not None else "--step-names"
+                raise UsageError(f"{option}: found a Chrome trace; --trace-map FILE says what its spans are")
+            refuse_other(path, memoryview(file.traceEvents), has_host=False)
+            recordings, diagnostics = read_chrome(path, file, damage, rules, on_progress)
+            for recording in recordings:
+                recording.is_truncated = damage.is_cut
+            return recordings, [*damage.diagnostics(), *diagnostics]
         reader = _Reader(path, file, damage, names, on_progress, step_names)
         try:
             recordings = reader.recordings()
@@ -140,6 +156,20 @@ def read_file_events(
     finally:
         if enabled:
             gc.enable()
+
+
+def is_chrome_trace(data: bytes, file: KinetoFile) -> bool:
+    """Returns whether a file is a Chrome trace in general, and no profiler's."""
+    if file.distributedInfo is not None or file.baseTimeNanoseconds is not None:
+        return False
+    from simcore.kineto.other_tools import is_chrome
+    from simcore.workload.formats import format_of
+    from simcore.workload.source import HEAD_BYTES
+
+    file_format = format_of(data[:HEAD_BYTES])
+    return (file_format is not None and file_format.key == "chrome") or is_chrome(
+        memoryview(file.traceEvents)
+    )
 
 
 class _Call(NamedTuple):
@@ -205,6 +235,7 @@ class _Reader:
         # Calls of the host that may explain gaps of a device, besides operations and annotations.
         self.host_calls = HostCalls(self.launches.threads)
         self.flows = Flows()
+        self.allocations = Allocations()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
         # The approximate length of each operation, us.
@@ -276,7 +307,7 @@ class _Reader:
         """
         first = 0
         threads, launches, ignored = self.threads, self.launches, self.ignored
-        taker_of, name_of = self.takers.get, self.plain_names.get
+        taker_of, name_of, allocation = self.takers.get, self.plain_names.get, ALLOCATION
         pool, host_calls = self.pool, self.host_calls
         made_start, made_length, made_kind = (
             host_calls.start.append,
@@ -300,6 +331,8 @@ class _Reader:
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
                         self._take_flow(event)
+                    elif event.name == allocation:
+                        self.allocations.take(event)
                     continue
                 take = taker_of(event.cat)
                 if take is None:
@@ -604,6 +637,7 @@ class _Reader:
             bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
             block=[rows.block[row] for row in order],
             occupancy=array("h", [rows.occupancy[row] for row in order]),
+            memory=self.allocations.columns_of(device, self.threads, self._all_ns),
         )  # fmt: skip
         launches = [started.get(launch) for launch in correlation]
         ends = self.launches.ends(set(correlation))

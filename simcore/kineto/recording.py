@@ -76,6 +76,8 @@ class Recording(Struct):
     """Where `rank` is from: the file, its name, or `place` (the next free id)."""
     form: str = "kineto"
     """The key of its `Format`."""
+    position: tuple[int, int, int] | None = None
+    """(tp, dp, stage), where its file states it."""
     on_one_clock: bool = False
     """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
 
@@ -132,7 +134,8 @@ class Recording(Struct):
         Operations that the step did not launch are left out, and what lies outside of its window.
         """
         if step_number is None:
-            return self._part(rank_id, range(len(self.ops)), (self.first_ns, self.last_ns))
+            part = self._part(rank_id, range(len(self.ops)), (self.first_ns, self.last_ns))
+            return replace(part, step=self.step) if len(self.steps) > 1 else part
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
         inside = [
@@ -151,13 +154,14 @@ class Recording(Struct):
     def _part(self, rank_id: int, rows: range | list[int], window: tuple[int, int]) -> RankTrace:
         return RankTrace(
             rank_id,
-            None,
+            None if self.position is None else self.position[2],
             self.path,
             True,
             _select_ops(self.ops, rows),
             SubColumns(),
             _select_columns(self.columns, rows, window),
             window,
+            self.position,
         )
 
 
@@ -167,6 +171,7 @@ def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
     return OpColumns(
         name=_select_items(ops.name, rows), state=none, group=_select_items(ops.group, rows),
         batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
+        chunk=_select_ints(ops.chunk, rows) if ops.chunk else array("q"),
         start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),
         timing=bytearray((MEASURED,)) * count, line=_select_ints(ops.line, rows), description=none,
         shape=_select_items(ops.shape, rows), dtype=_select_items(ops.dtype, rows),
@@ -186,7 +191,7 @@ def _select_columns(
         array("h", _select_items(columns.occupancy, rows)),
         {new: calls[op] for new, op in enumerate(rows) if op in calls} if calls else {}, columns.on_device,
         None if host is None else host.part(rows, window), columns.gaps.part(window),
-        columns.streams, columns.line_noun,
+        columns.streams, columns.line_noun, columns.memory,
     )  # fmt: skip
 
 

@@ -160,18 +160,44 @@ class _RankRows:
         ops = OpColumns(
             name=[table.name[row] for row in rows], group=[one.label for one in row_meanings],
             batch=self._column(table.microbatch), start=self._column(table.start),
-            end=self._column(table.end), line=self._column(table.line), shape=none, dtype=none,
+            end=self._column(table.end), chunk=self._column(table.chunk) if table.chunk else array("q"),
+            line=self._column(table.line), shape=none, dtype=none,
             stated_category=bytearray([one.category for one in row_meanings]),
         )  # fmt: skip
         unknown = array("q", (-1,)) * len(rows)
         columns = DeviceColumns(
             stream=self._column(table.stream), correlation=unknown, operation=none, layer=none,
             bytes=unknown, grid=none, block=none, occupancy=array("h", (-1,)) * len(rows),
-            collectives=self._calls(row_meanings), streams=dict(enumerate(table.streams)), line_noun="line",
+            collectives=self._calls(row_meanings), streams=dict(enumerate(table.streams)),
+            line_noun=table.line_noun,
         )  # fmt: skip
         step = self._column(table.step)
-        return Recording(self.path, self.rank, None, None, ops, columns, step, _steps(step, ops),
-                         job=self.form, form=self.form, on_one_clock=True)  # fmt: skip
+        return Recording(self.path, self.rank, None, None, ops, columns, step, self._steps(step, ops),
+                         job=self.form, form=self.form, on_one_clock=True,
+                         position=table.positions.get(self.rank))  # fmt: skip
+
+    def _steps(self, step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
+        """Returns the steps: each from the start of its first span to the end of its last one, or as the file
+        states it.
+        """
+        counts = Counter(step)
+        # Of several the first counts, which comes last here.
+        first = dict(zip(reversed(step), reversed(ops.start), strict=True))
+        last = dict.fromkeys(counts, 0)
+        for step_number, end in zip(step, ops.end, strict=True):
+            if end > last[step_number]:
+                last[step_number] = end
+        for (rank, step_number), (begin, over) in self.table.windows.items():
+            if rank == self.rank and step_number in counts:
+                first[step_number] = min(first[step_number], begin)
+                last[step_number] = max(last[step_number], over)
+        return tuple(
+            ProfilerStep(
+                step_number, first[step_number], last[step_number], counts[step_number], first[step_number]
+            )
+            for step_number in sorted(first)
+            if step_number != NO_STEP
+        )
 
     def _column(self, column: array[int]) -> array[int]:
         return array("q", map(column.__getitem__, self.rows))
@@ -198,30 +224,13 @@ class _RankRows:
         return calls
 
 
-def _steps(step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
-    """Returns the steps of a rank: each from the start of its first span to the end of its last one."""
-    counts = Counter(step)
-    # Of several the first counts, which comes last here.
-    first = dict(zip(reversed(step), reversed(ops.start), strict=True))
-    last = dict.fromkeys(counts, 0)
-    for step_number, end in zip(step, ops.end, strict=True):
-        if end > last[step_number]:
-            last[step_number] = end
-    return tuple(
-        ProfilerStep(
-            step_number, first[step_number], last[step_number], counts[step_number], first[step_number]
-        )
-        for step_number in sorted(first)
-        if step_number != NO_STEP
-    )
-
-
 def _row_diagnostics(path: str, table: SpanTable, rank_rows: list[_RankRows]) -> list[Diagnostic]:
     """Returns notes on rows that are duplicate, overlap, or are of a group without their rank."""
     diagnostics: list[Diagnostic] = []
 
     def say(severity: Severity, code: str, rows: list[int], message: str) -> None:
-        diagnostics.append(Diagnostic(severity, code, message, path, table.line[min(rows)], 1))
+        location = (table.line[min(rows)], 1) if table.line_noun == "line" else ()
+        diagnostics.append(Diagnostic(severity, code, message, path, *location))
 
     again, over, foreign = (
         [row for one in rank_rows for row in rows(one)]

@@ -43,6 +43,8 @@ class OpColumns(Struct):
     """The trace's group kind."""
     batch: array[int] = field(default_factory=lambda: array("q"))
     """The micro-batch from 0, -1 if not stated."""
+    chunk: array[int] = field(default_factory=lambda: array("q"))
+    """The chunk of the model on its rank from 0, -1 if not stated; empty where no file states one."""
     start: array[int] = field(default_factory=lambda: array("q"))
     """ns."""
     end: array[int] = field(default_factory=lambda: array("q"))
@@ -238,6 +240,30 @@ class GapColumns(Struct):
                        over=_shift_column(self.over, by_ns))  # fmt: skip
 
 
+class MemoryColumns(Struct):
+    """What the allocator of a device did over all of the recording, by time, as columns of equal length."""
+
+    time: array[int] = field(default_factory=lambda: array("q"))
+    """When it allocated or released, ns."""
+    bytes: array[int] = field(default_factory=lambda: array("q"))
+    """How many bytes; of a release below 0."""
+    address: array[int] = field(default_factory=lambda: array("q"))
+    """Where."""
+    allocated: array[int] = field(default_factory=lambda: array("q"))
+    """The bytes that are allocated in all from then on."""
+    reserved: array[int] = field(default_factory=lambda: array("q"))
+    """The bytes that the allocator holds of the device from then on."""
+    operation: list[str | None] = field(default_factory=list)
+    """The annotation or host operation that ran then; None where none did."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def shift(self, by_ns: int) -> MemoryColumns:
+        """Returns the columns with every time `by_ns` later."""
+        return replace(self, time=_shift_column(self.time, by_ns))
+
+
 class DeviceColumns(Struct):
     """What a profiler states of operations of a device besides `OpColumns`, as columns of that length."""
 
@@ -271,6 +297,8 @@ class DeviceColumns(Struct):
     """The names of the streams that have one."""
     line_noun: str = "event"
     """What `OpColumns.line` counts."""
+    memory: MemoryColumns = field(default_factory=MemoryColumns)
+    """What its allocator did, where that was recorded."""
 
 
 class SubColumns(Struct):
@@ -314,6 +342,10 @@ class RankTrace(Struct, frozen=True):
     """Of a profiler trace, whose operations may overlap."""
     window: tuple[int, int] | None = None
     """When its step starts and ends, where operations alone do not say it."""
+    position: tuple[int, int, int] | None = None
+    """(tp, dp, stage), where its file states it."""
+    step: array[int] | None = None
+    """By operation the number of its step; None where all are of one."""
     ahead_ns: int = 0
     """How long before the window its host began the step, while the device was busy with the step before."""
 
@@ -346,7 +378,9 @@ class RankTrace(Struct, frozen=True):
         device = self.device
         if device is not None:
             host = None if device.host is None else device.host.shift(by_ns)
-            device = replace(device, host=host, gaps=device.gaps.shift(by_ns))
+            device = replace(
+                device, host=host, gaps=device.gaps.shift(by_ns), memory=device.memory.shift(by_ns)
+            )
         return replace(self, ops=ops, subs=subs, window=window, device=device)
 
 

@@ -140,6 +140,9 @@ class LinkTraffic:
         """Returns how busy the links are over the run."""
         return self._links.heat()
 
+    def flow_report(self) -> None:
+        """Returns None: messages are no flows."""
+
     def uses(self) -> list[LinkUse]:
         """Returns the use of each link that carried anything."""
         return self._links.uses()

@@ -50,10 +50,17 @@ def read_text(path: str, what: str) -> str:
         # FIFOs and devices are refused: opening or reading one of those may never end.
         status = os.stat(path)
         is_of_system = not status.st_size and os.path.realpath(path).startswith("/proc/")
-        if not stat.S_ISREG(status.st_mode) or is_of_system:
+        piped = None
+        if stat.S_ISFIFO(status.st_mode):
+            from simcore.pipes import read_open_pipe
+
+            piped = read_open_pipe(path, status.st_mode, _MOST_BYTES)
+        if piped is None and (not stat.S_ISREG(status.st_mode) or is_of_system):
             raise TomlProblem(f"found no regular file, expected {what}")
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        if piped is None:
+            with open(path, "rb") as file:
+                piped = file.read(_MOST_BYTES + 1)
+        data = piped
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
@@ -389,7 +390,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
                          f"{_near_multiples(seq, tp * cp)} would fit")  # fmt: skip
     microbatch, batch = _batches(parameters, dp, assumed)
     chunks, placement = _chunk_placement(parameters, pp)
-    if pp == 1 and chunks > 1:
+    if pp == 1 and chunks > 1 and not os.path.isfile(parameters.schedule or ""):
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )

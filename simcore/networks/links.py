@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
-from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.cluster import Cluster, GroupShape, TransferShape, group_ranks
 from simcore.diagnostics import UsageError
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
@@ -32,7 +31,7 @@ class LinkNetwork(Analytical):
     def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
         key = (group_collective.shape, group_collective.collective, group_collective.size)
         if key not in self._alone:
-            ranks = self._ranks(group_collective.shape)
+            ranks = group_ranks(self.cluster, group_collective.shape)
             if ranks is None or not group_collective.size:
                 self._alone[key] = super().collective_ns(group_collective)
             else:
@@ -97,23 +96,6 @@ class LinkNetwork(Analytical):
                 elif isinstance(cost, TransferCost):
                     total += sum(hops for _, hops in rank_class.links[cost.step].shape)
         check_messages(round(total), "the step")
-
-    def _ranks(self, shape: GroupShape) -> tuple[int, ...] | None:
-        """Returns the ranks of a group of a shape; None for one that is no grid, whose ranks are not
-        known.
-        """
-        if shape.is_flat:
-            return None
-        lines = []
-        for group_dimension in shape.dimensions:
-            stride = 1
-            for dimension in self.cluster.dims[: group_dimension.dimension]:
-                stride *= dimension.size
-            steps = (
-                group_dimension.gaps[:-1] if group_dimension.gaps else (1,) * (group_dimension.members - 1)
-            )
-            lines.append([step * stride for step in itertools.accumulate(steps, initial=0)])
-        return tuple(sorted(sum(offsets) for offsets in itertools.product(*lines)))
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:

@@ -15,6 +15,7 @@ from simcore.records import NamedTuple, Struct
 if TYPE_CHECKING:
     from simcore.cluster import Cluster, GroupShape, TransferShape
     from simcore.diagnostics import Diagnostic
+    from simcore.flows.traffic import FlowReport
     from simcore.folding import Folding
     from simcore.folding.graph import GroupClass, PortFactors
     from simcore.layout import Layout
@@ -129,6 +130,10 @@ class PortTransport(Protocol):
         """Returns how busy links are over the run; None for ports."""
         ...
 
+    def flow_report(self) -> FlowReport | None:
+        """Returns what flows sent over the links of a topology; None without flows."""
+        ...
+
 
 @runtime_checkable
 class Sharing(Protocol):
@@ -168,6 +173,11 @@ class NetworkParameters(Struct, frozen=True):
     overlap_tp: bool
     jitter: float
     comm_scale: float
+    flow_model: str
+    send_latency: int | None
+    ecmp: str | None
+    nvls: str
+    pxn: str
 
     @property
     def argument(self) -> str:

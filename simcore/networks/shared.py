@@ -390,6 +390,9 @@ class PortNetwork:
     def heat(self) -> None:
         """Returns None, as `uses`."""
 
+    def flow_report(self) -> None:
+        """Returns None: there are no flows."""
+
     def next_ns(self) -> int | None:
         """Returns when something ends next, if nothing starts before; None when nothing is in flight."""
         return self._due[0][0] if self._due else None

@@ -45,7 +45,7 @@ from simcore.program.schedule_choice import (
     find_schedule,
     resolve_chunks,
 )
-from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
+from simcore.program.schedules import FORWARD_ONLY, FROM_FILE, SCHEDULES, Schedule
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
@@ -293,6 +293,7 @@ def plan_program(
     if workload.stages and len(workload.stages[0].chunks) > 1:
         defaults = defaults._replace(schedule="interleaved")
     name = defaults.schedule if parameters.schedule is None else parameters.schedule
+    _check_pass(workload, name)
     schedule, _ = find_schedule(name)
     actions = None
     if schedule.pipelined:
@@ -347,6 +348,16 @@ def build_policy_program(
     return program, diagnostics
 
 
+def _check_pass(workload: Workload, name: str) -> None:
+    """Raises `UsageError` for a training step's schedule of an inference step, and the reverse."""
+    inference = workload.header.inference
+    if inference and name != FORWARD_ONLY:
+        raise UsageError(f"--schedule {printable(name, 60)}: an inference step has forwards alone: "
+                         f"{FORWARD_ONLY} fits")  # fmt: skip
+    if name == FORWARD_ONLY and not inference:
+        raise UsageError(f"--schedule {name} is of an inference step, and the rows are of training")
+
+
 def _check_stages(ops: int, layout: Layout, microbatches: int) -> None:
     """Raises `UsageError` where there is not enough memory for all stages. ops: how many they have, about."""
     what = f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} have about {ops} ops"
@@ -388,6 +399,9 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
     _check_rows(workload)
     if workload.is_table:
         return find_layer(workload, layout, None)[2]
+    if workload.header.inference:
+        # Its rows are those of all stages.
+        return []
     structure, diagnostics = find_structure(workload)
     if layout.pp > 1:
         diagnostics += bytes_between_stages(workload, structure, layout)[1]
@@ -458,7 +472,7 @@ def _pipelined_plan(
             raise UsageError(f"--schedule {name}: {misfit}")
         shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
         placement, actions = schedule.chunk_placement(shape), partial(schedule.actions, shape)
-    if workload.stages:
+    if workload.stages and not workload.header.inference:
         check_model(workload, placement, f"--schedule {printable(name, 60)}")
     transfer_bytes, diagnostics = (
         bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])

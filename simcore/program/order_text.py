@@ -3,8 +3,9 @@
 PyTorch (torch.distributed.pipelining): cells between commas; `0F7` is stage 0, forward, micro-batch 7, `B` a
 backward, `I` and `W` its input and weight gradients apart; `(0F7;7B3)OVERLAP_F_B` two that run side by side;
 an empty cell is waiting. Communication has cells of its own: `0SEND_F7`, `1RECV_F7`, `0SEND_B7`,
-`0UNSHARD`, `0RESHARD`, `0REDUCE_GRAD`. Plain: `0: F0 F1 B0 W0`, a line a stage; `2F0` where a stage has
-several parts of the model, `F7+7B3` for a pair, `.` for waiting.
+`0UNSHARD`, `0RESHARD`, `0REDUCE_GRAD`. In PyTorch's older words, of files without `I`, a `B` beside a `W` is
+the input gradient alone, and `BW` the whole backward. Plain: `0: F0 F1 B0 W0`, a line a stage; `2F0` where
+a stage has several parts of the model, `F7+7B3` for a pair, `.` for waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from simcore.records import NamedTuple
 
 # More is no schedule: a million actions are 1,000 micro-batches on 64 ranks with 8 chunks.
 MOST_CELLS = 4_000_000
-_ACTION = re.compile(r"(\d{1,9})?([FBIW])(\d{1,9})")
+_ACTION = re.compile(r"(\d{1,9})?(BW|[FBIW])(\d{1,9})")
 _TRANSFER = re.compile(r"(\d{1,9})(SEND|RECV)_([FB])(\d{1,9})")
 # Some versions write a micro-batch behind it.
 _OTHER = re.compile(r"(\d{1,9})(UNSHARD|RESHARD|REDUCE_GRAD)\d{0,9}")
@@ -44,6 +45,8 @@ class OrderCell(NamedTuple):
     """From 1."""
     column: int
     """From 1."""
+    is_whole: bool = False
+    """Whether it is a `BW`."""
 
     def words(self) -> str:
         """Returns the cell as PyTorch writes it."""
@@ -113,8 +116,25 @@ def read_text(path: str, text: str) -> tuple[OrderText, list[Diagnostic]]:
     lines = [(line_number, line) for line_number, line in enumerate(text.splitlines(), 1)]
     lines = [(index, line) for index, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if lines and _STAGE_LINE.match(lines[0][1]):
-        return _Reader(path, "plain").plain(lines)
-    return _Reader(path, "pytorch").pytorch(lines)
+        order_text, errors = _Reader(path, "plain").plain(lines)
+    else:
+        order_text, errors = _Reader(path, "pytorch").pytorch(lines)
+    return _in_newer_words(order_text), errors
+
+
+def _in_newer_words(order_text: OrderText) -> OrderText:
+    """Returns the cells with `I` for the input gradient alone, in a file that has no `I`."""
+    cells = order_text.cells
+    if any(cell.kind == "I" for cell in cells):
+        return order_text
+    split = {(cell.position, cell.microbatch) for cell in cells if cell.kind == "W"}
+    newer = [
+        cell._replace(kind="I")
+        if cell.kind == "B" and not cell.is_whole and (cell.position, cell.microbatch) in split
+        else cell
+        for cell in cells
+    ]
+    return order_text._replace(cells=newer)
 
 
 class _Reader:
@@ -189,7 +209,7 @@ class _Reader:
 
     def _pair(self, text: str, first: str, second: str, rank: int, line: int, column: int) -> None:
         kinds = [match[2] if (match := _ACTION.fullmatch(action)) else "" for action in (first, second)]
-        if kinds[0] != "F" or kinds[1] not in ("B", "I"):
+        if kinds[0] != "F" or kinds[1] not in ("B", "BW", "I"):
             self._error(text, "a forward and a backward, `(0F7;7B3)OVERLAP_F_B`", line, column)
             return
         self._action(first, rank, True, line, column)
@@ -205,8 +225,10 @@ class _Reader:
             return
         position = rank if match[1] is None else int(match[1])
         self._action_count += 1
-        kind: Kind = match[2]  # type: ignore[assignment]
-        self._order_text.cells.append(OrderCell(rank, kind, int(match[3]), position, paired, line, column))
+        is_whole = match[2] == "BW"
+        kind: Kind = "B" if is_whole else match[2]  # type: ignore[assignment]
+        cell = OrderCell(rank, kind, int(match[3]), position, paired, line, column, is_whole)
+        self._order_text.cells.append(cell)
 
     def _error(self, text: str, fitting: str, line: int, column: int) -> None:
         message = f"found `{printable(text, 40)}`, expected {fitting}"

@@ -39,6 +39,7 @@ from simcore.program.ops import (
 )
 from simcore.program.order import SINGLE_STAGE, Placement
 from simcore.program.overrides import ANY_ROW
+from simcore.program.schedules import FORWARD_ONLY
 from simcore.records import NamedTuple, Struct, field
 from simcore.units import split_by_weight
 from simcore.workload import Cells, Workload
@@ -650,6 +651,8 @@ def schedule_defaults(
     """
     if workload.is_table or queued:
         return ONE_LOOP
+    if workload.header.inference:
+        return ScheduleDefaults(FORWARD_ONLY, workload.header.ga or 1)
     if workload.stages:
         # A single stage runs its micro-batches one after another, each forward and backward.
         return ScheduleDefaults("1f1b", workload.header.ga or 1)

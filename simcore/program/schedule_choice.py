@@ -9,11 +9,18 @@ from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.layout import Layout
 from simcore.program.blocks import Structure, is_embedding
 from simcore.program.order import Placement
-from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
+from simcore.program.schedules import (
+    FORWARD_ONLY,
+    FROM_FILE,
+    INFERENCE,
+    SCHEDULES,
+    Schedule,
+    is_schedule_file,
+)
 from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload import Workload
-from simcore.workload.model import DegreeParameters
+from simcore.workload.model import DegreeParameters, ModelParameters
 
 if TYPE_CHECKING:
     from simcore.program.order_files import ReadOrder
@@ -57,6 +64,26 @@ def with_stages_of_schedule(
     return replace(degree_parameters, pp=stages), diagnostics
 
 
+def with_chunks_of_schedule(workload: Workload, parameters: ModelParameters) -> ModelParameters:
+    """Returns the parameters of a model with the stages and the virtual stages of a schedule file, where none
+    are given.
+
+    Raises what `find_schedule` does.
+    """
+    name = parameters.schedule
+    if workload.maker is None or name is None or not is_schedule_file(name):
+        return parameters
+    _, read_order = find_schedule(name)
+    assert read_order is not None
+    placement = read_order.order.placement
+    if parameters.pp is None:
+        parameters = replace(parameters, pp=placement.stages)
+    is_stated = parameters.virtual_stages is not None or parameters.pipeline_layout is not None
+    if is_stated or placement.parts == 1 or not placement.is_loop or placement.copies > 1:
+        return parameters
+    return replace(parameters, virtual_stages=placement.parts)
+
+
 def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     """Returns the schedule of that name, or of the file of that name with its content.
 
@@ -64,6 +91,8 @@ def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     """
     if name in SCHEDULES:
         return SCHEDULES[name], None
+    if name == FORWARD_ONLY:
+        return INFERENCE, None
     if not is_schedule_file(name):
         names = ", ".join(SCHEDULES)
         raise UsageError(

@@ -63,6 +63,7 @@ class StageBuilder:
         self._outstanding: list[int] = []
         self._pass_ends: list[int] = []
         self._held_chunks = 0
+        self._has_backward = True
         self._peak_chunks = 0
         self._chunk_changes: list[tuple[int, int, int]] = []
         self._step = 0
@@ -90,6 +91,7 @@ class StageBuilder:
         """Append all steps, or so many: the start of each, its actions in order, its end. No step waits for
         one of another stage.
         """
+        self._has_backward = any(action.kind != "F" for action in actions)
         if not (self._first_forward or self._last_gradient):
             self.find_ends(actions)
         for step in range(self.plan.steps if steps is None else steps):
@@ -151,6 +153,8 @@ class StageBuilder:
         self._send(FWD, microbatch, way.position, way.behind)
         if way.has_loss:
             self._segment("fwd", microbatch, self.plan.loss_rows(self.stage, chunk))
+        if not self._has_backward:
+            self._hold(chunk, -1)
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
         """Append B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""

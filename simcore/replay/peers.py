@@ -35,6 +35,8 @@ def _pipeline_positions(rendezvous: Rendezvous) -> list[Hashable]:
     ranks = rendezvous.run.ranks
     if not rendezvous.run.of_devices:
         return [(rank.stage,) for rank in ranks]
+    if any(rank.stage is not None for rank in ranks):
+        return [None if rank.stage is None else (rank.stage,) for rank in ranks]
     links = set(_links(rendezvous))
     first = list(range(len(ranks)))
     for one, other in links:

@@ -13,22 +13,88 @@ from simcore.parameters import Parameters
 from simcore.replay.parameters import Replay
 from simcore.replay.replayed_run import ReplayedRun
 from simcore.trace.accounts import Accounts
-from simcore.trace.contexts import NoModel
 from simcore.trace.findings import WhatIf
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simcore.measured.columns import RankTrace
+    from simcore.replay.slowdown import Slowdown
+    from simcore.replay.step_times import StepTime
+    from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
     from simcore.trace.lanes import Lanes
     from simcore.words.measured import MeasuredFigures
+
+
+class MeasuredMemory:
+    """What a recording tells of memory, which stands in place of a model: see `ModelUse`."""
+
+    model_figures: None = None
+    imbalance: None = None
+    file_memory: Sequence[FileMemory] = ()
+    other_model = rescaled = ""
+
+    def __init__(self, traces: Sequence[RankTrace]) -> None:
+        self._traces = traces
+
+    @cached_property
+    def memory_peaks(self) -> tuple[MemoryPeak, ...]:
+        if not any(trace.device is not None and len(trace.device.memory) for trace in self._traces):
+            return ()
+        # Imported here: few recordings have it.
+        from simcore.replay.device_memory import find_memory_peak
+
+        peaks = map(find_memory_peak, self._traces)
+        return tuple(peak for peak in peaks if peak is not None)
+
+    @property
+    def memory_unknown(self) -> str:
+        return "" if self.memory_peaks else "a trace gives no parameter sizes"
+
+    def memory_lane(self, track_id: int) -> MemoryLane | None:
+        if not self.memory_peaks:
+            return None
+        from simcore.replay.device_memory import make_measured_lane
+
+        return make_measured_lane(self._traces[track_id])
 
 
 class RecordedRun(ReplayedRun):
     """A run whose times were measured, as measured or, with `scales`, replayed."""
 
-    model = NoModel("a trace gives no parameter sizes")
+    @cached_property
+    def model(self) -> MeasuredMemory:
+        # Nothing tells when a replay would allocate.
+        return MeasuredMemory(self.measured.ranks if self.scales is None else ())
 
     @property
     def recording(self) -> RecordedRun:
         return self
+
+    @cached_property
+    def steps(self) -> tuple[StepTime, ...]:
+        """The steps of a run of all that was recorded, as measured."""
+        # Only a run of several steps needs it.
+        if self.scales is not None or all(rank.step is None for rank in self.measured.ranks):
+            return ()
+        from simcore.replay.step_times import step_times
+
+        return step_times(self.measured)
+
+    @cached_property
+    def slowdown(self) -> Slowdown | None:
+        """What the parts of a run of several steps cost; None where that is not known."""
+        if not self.steps:
+            return None
+        from simcore.replay.slowdown import find_slowdown
+
+        return find_slowdown(self.measured)
+
+    def count_slow_steps(self, rank: int) -> int:
+        """Returns in how many of the steps a rank, its id, computes longer than its peers."""
+        from simcore.replay.step_times import count_slow_steps
+
+        return count_slow_steps(self.measured, self.steps, rank)
 
     @cached_property
     def lanes(self) -> Lanes:

@@ -34,7 +34,7 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
     a prefix of its files or one of them names, too. Raises InputError when it cannot be opened, UsageError
     when it does not have what the options choose.
     """
-    options = options or OpeningOptions()
+    options = _with_rules(options or OpeningOptions())
     if may_be_traces(path):
         from simcore.chakra import find_set, open_set
 
@@ -56,6 +56,12 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
                 from simcore.kineto import open_profile
 
                 return open_profile(path, options)
+            from simcore.chakra import find_set, open_set
+
+            set_files = find_set(path, with_json=True)
+            if set_files is not None:
+                _refuse_choice(options, "execution traces")
+                return open_set(set_files)
             record = _open_dumps(path, options)
             if record is not None:
                 return record
@@ -64,7 +70,15 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
         _refuse_choice(options, "a model")
         return model
-    file_format = format_of(read_beginning(path))
+    beginning = read_beginning(path)
+    file_format = format_of(beginning)
+    if (file_format is None or file_format.read is None) and beginning.lstrip().startswith(b"{"):
+        from simcore.chakra import find_set, is_trace_json, open_set
+
+        set_files = find_set(path, with_json=True) if is_trace_json(beginning) else None
+        if set_files is not None:
+            _refuse_choice(options, "execution traces")
+            return open_set(set_files)
     kind = "workload" if file_format is None else file_format.kind
     if kind == "profile":
         from simcore.kineto import open_profile
@@ -92,7 +106,7 @@ def read_input(
     stream: BinaryIO | None, options: OpeningOptions | None = None, name: str = "standard input"
 ) -> Workload | MeasuredRun | FlightRecord:
     """Returns the workload, measured run or flight recorder dump in a stream; `name` is for messages."""
-    options = options or OpeningOptions()
+    options = _with_rules(options or OpeningOptions())
     source = stream_source(stream, name)
     file_format = format_of(source.head)
     kind = "workload" if file_format is None else file_format.kind
@@ -197,6 +211,15 @@ def is_schedule_file(path: str) -> bool:
         return is_schedule(head_of(read_beginning(path)))
     except InputError:
         return False
+
+
+def _with_rules(options: OpeningOptions) -> OpeningOptions:
+    """Returns the options with the rules of their trace map."""
+    if options.trace_map is None:
+        return options
+    from simcore.sources.trace_maps import read_trace_map
+
+    return replace(options, trace_rules=read_trace_map(options.trace_map))
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -32,6 +32,7 @@ from simcore.program.ops import (
     Receive,
     Wait,
 )
+from simcore.program.schedules import INFERENCE
 from simcore.records import NamedTuple
 from simcore.trace.accounts import account_names
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
@@ -121,7 +122,16 @@ def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
         "stream": lambda: _streams(timeline),
         "microbatch": lambda: _microbatches(timeline),
     }
-    return Trace(spans, waits, timeline.step_time_ns, NAMES, ranks, _EXPOSED[TO_NEXT], columns=columns)
+    return Trace(
+        spans,
+        waits,
+        timeline.step_time_ns,
+        NAMES,
+        ranks,
+        _EXPOSED[TO_NEXT],
+        columns=columns,
+        idle_before_input=timeline.program.rules is INFERENCE,
+    )
 
 
 def _rows(timeline: Timeline, count: int) -> Column:

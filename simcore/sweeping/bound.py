@@ -391,6 +391,7 @@ class Bounds:
             parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
             parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,
+            parameters.flow_model, parameters.send_latency, parameters.ecmp, parameters.nvls, parameters.pxn,
         )  # fmt: skip
 
     def _find_shapes(self, setup: Setup, training: Training) -> _RankShapes:

@@ -93,6 +93,7 @@ class _Walk:
         names = trace.categories
         self.idle, self.bubble = names.all.index("idle"), names.all.index("bubble")
         self.wait, self.bubbles = names.first_other, trace.bubbles
+        self.idle_before_input = trace.idle_before_input
         self.accounts = Accounts(names)
         self.sums, self.booked = cache
         self.lanes: dict[int, tuple[list[int], list[int], list[int]]] = {}
@@ -115,7 +116,9 @@ class _Walk:
             book(now, start, self.idle, NONE)
             now = start
         if ready > now:
-            if category == self.bubbles:
+            if category == self.bubbles and self.idle_before_input and not now:
+                book(now, ready, self.idle, NONE)
+            elif category == self.bubbles:
                 book(now, ready, self.bubble, code)
             else:
                 self.book_waiting(now, ready, code, span)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Cluster, Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.engine.timeline import Timeline
+    from simcore.flows.traffic import FlowReport
     from simcore.layout import Layout
     from simcore.measured import MeasuredRun
     from simcore.messages.network import LinkHeat, LinkUse
@@ -148,6 +149,10 @@ class NetworkUse(Protocol):
         """How busy all links are over the run; None of a network without links."""
 
     @property
+    def flow_report(self) -> FlowReport | None:
+        """What flows sent over the links of a topology; None without flows."""
+
+    @property
     def simai_estimate(self) -> SimaiEstimate | None:
         """SimAI's own estimate of the step, on SimAI's networks."""
 
@@ -161,6 +166,7 @@ class Links(NamedTuple):
     dimensions: Sequence[DimensionUse] = ()
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
+    flow_report: FlowReport | None = None
 
 
 NO_NETWORK = Links()
@@ -271,7 +277,9 @@ class MemoryLane(NamedTuple):
     resident_bytes: array[int]
     """The bytes that are resident from each time to the next."""
     limit: int
-    """The memory of a GPU, bytes."""
+    """The memory of a GPU, bytes; of a recording what its allocator holds at most."""
+    name: str = ""
+    """What the lane is called; "" for that of a stage."""
 
     def peak_bytes(self, edges: Sequence[int]) -> list[int]:
         """Returns the most bytes that are resident in each stretch edges[i]..edges[i+1], ns."""
@@ -281,6 +289,25 @@ class MemoryLane(NamedTuple):
             high = bisect_right(self.time_ns, max(last - 1, first))
             peaks.append(max(self.resident_bytes[low:high]))
         return peaks
+
+
+class MemoryPeak(NamedTuple):
+    """When a rank of a recording has most memory allocated in its step."""
+
+    rank: int
+    """The rank."""
+    allocated_bytes: int
+    """What is allocated then."""
+    reserved_bytes: int
+    """What the allocator holds of the device then."""
+    most_reserved_bytes: int
+    """The most that it holds in the step."""
+    time_ns: int
+    """When, from the start of the step, ns."""
+    operation: str | None
+    """The annotation or host operation that ran then; None where none did."""
+    held_by: tuple[tuple[str, int], ...]
+    """(host operation, bytes) of what was allocated in the recording and is held then, the most first."""
 
 
 class ModelUse(Protocol):
@@ -299,8 +326,12 @@ class ModelUse(Protocol):
         """The memory by stage that follows from the rows of a file."""
 
     @property
+    def memory_peaks(self) -> Sequence[MemoryPeak]:
+        """The peaks of the ranks whose allocator was recorded."""
+
+    @property
     def memory_unknown(self) -> str:
-        """Why the memory is not known, "" where `model_figures` or `file_memory` has it."""
+        """Why the memory is not known, "" where `model_figures`, `file_memory` or `memory_peaks` has it."""
 
     @property
     def other_model(self) -> str:
@@ -321,6 +352,7 @@ class NoModel(NamedTuple):
     model_figures: ModelFigures | None = None
     imbalance: Imbalance | None = None
     file_memory: Sequence[FileMemory] = ()
+    memory_peaks: Sequence[MemoryPeak] = ()
     other_model: str = ""
     rescaled: str = ""
 

@@ -84,11 +84,12 @@ class GroupProgress(NamedTuple):
 
 
 class CollectiveStates(NamedTuple):
-    """A collective of a group, and which ranks have it in which state."""
+    """A collective of a group, and which ranks have it in which state; or a send or receive of a rank."""
 
     group: GroupProgress
     sequence: int
-    """Its number in the group."""
+    """Its number in the group; of a message among those of its rank there."""
+    is_message: bool
     operation: str
     """Raw text of the file."""
     states: Mapping[str, str]
@@ -103,8 +104,42 @@ class CollectiveStates(NamedTuple):
     """What does not match, "" where nothing is known."""
     track_id: int
     """The track of its first member."""
+    end_ns: int
+    """When it ended there, ns from the begin of the axis; the end of the axis where it has not."""
     call_site: str
     """Where it was called in Python, raw text of the file; "" where that is not recorded."""
+
+    @property
+    def problem_text(self) -> str:
+        """What does not match, in words."""
+        return self.problem if self.is_message or not self.problem else f"{self.problem} differs"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a rank has it and has not ended it."""
+        return any(state in self.states for state in ("scheduled", "started", "state unknown"))
+
+
+class HangWait(NamedTuple):
+    """A rank that waits for another one."""
+
+    rank: int
+    for_rank: int
+    behind: str
+    """The culprits that the other one waits for itself, in words; "" where it is one."""
+    group: GroupProgress
+    sequence: int
+    """The number of the collective, or of the message."""
+    operation: str
+    """Raw text of the file."""
+    since: str
+    """When the rank that waits came, a time of the day."""
+    track_id: int
+    """The track of the rank that waits."""
+    start_ns: int
+    """When it came, ns from the begin of the axis."""
+    end_ns: int
+    """The end of its entry, ns from the begin of the axis."""
 
 
 class HangTables(NamedTuple):
@@ -116,6 +151,8 @@ class HangTables(NamedTuple):
     """Those with something open first, the one that the culprits are missing in before all."""
     find_collectives: Callable[[bool], Sequence[CollectiveStates]]
     """Returns the collectives that have not ended or do not match; with True all of the rings."""
+    find_waits: Callable[[], Sequence[HangWait]]
+    """Returns who waits for whom: those that wait for a culprit first, then the oldest."""
     values: Mapping[str, Any]
     """The verdict as JSON."""
 

@@ -184,6 +184,8 @@ class LaneFacts(NamedTuple):
     """How lanes are similar that may be merged, in words; "" where equal tracks share a lane anyway."""
     streams_wait: bool = False
     """Whether lanes of streams show how long their spans wait."""
+    layered: bool = False
+    """Whether many spans of a lane run at a time, of which it shows one: its streams have all."""
 
 
 class LaneInput(Protocol):
@@ -568,6 +570,10 @@ class SpanWords(ABC):
     def op(self, track_id: int, stream: str | None, index: int) -> int:
         """Returns the code by which the run identifies a span."""
         return self._lanes.spans(track_id, stream).op[index]
+
+    def chain_end(self, track_id: int, stream: str | None, index: int) -> str:
+        """Returns why a span that waited for nothing has no cause; "" where that is all there is to say."""
+        return ""
 
     def volume(self, track_id: int, stream: str | None, index: int) -> str:
         """Returns how many bytes a span moves, and how fast.

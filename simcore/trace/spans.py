@@ -169,6 +169,8 @@ class Trace(Struct, dict=True):
     """The track of this trace of each track of the run, where equal ranks share one; () where they are the
     same.
     """
+    idle_before_input: bool = False
+    """Whether a track that waits at the start for its first input is idle: of an inference step."""
 
     def __len__(self) -> int:
         """The number of its tracks."""

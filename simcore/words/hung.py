@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,15 @@ from simcore.diagnostics import printable
 from simcore.flight.mismatches import Mismatch, frame_of
 from simcore.flight.names import clock_of_day, group_text, ranks_text, short_group, wall_clock
 from simcore.flight.progress import Progress, short_operation
-from simcore.flight.record import UNSTATED, size_text
+from simcore.flight.record import STATE_WORDS, UNSTATED, size_text
 from simcore.flight.verdict import Wait
-from simcore.hangs.run import HangAnalysis
+from simcore.hangs.run import NOT_COME, HangAnalysis
 from simcore.ranks import RankSet
 from simcore.trace.figures import (
     CollectiveStates,
     GroupProgress,
     HangTables,
+    HangWait,
     Insight,
     MemberProgress,
     Origin,
@@ -113,7 +114,9 @@ class HangFigures(Figures[HangAnalysis]):
 
     @cached_property
     def hang(self) -> HangTables:
-        return HangTables(self._headline(), self._groups, self._find_collectives, self._values)
+        return HangTables(
+            self._headline(), self._groups, self._find_collectives, self._find_waits, self._values
+        )
 
     def _headline(self) -> str:
         verdict = self.run.verdict
@@ -187,18 +190,20 @@ class HangFigures(Figures[HangAnalysis]):
         return {dump.rank: index for index, dump in enumerate(self.run.record.dumps)}
 
     def _find_collectives(self, all_of_them: bool) -> list[CollectiveStates]:
-        """Returns collectives, those in which somebody is missing first, then by when they began."""
-        verdict, record = self.run.verdict, self.run.record
+        """Returns collectives and messages: what does not match first, then those in which somebody is
+        missing, of these collectives, then by when they began.
+        """
+        verdict = self.run.verdict
         problems: dict[tuple[int, int], str] = {}
         for mismatch in verdict.mismatches:
-            problems.setdefault((mismatch.group, mismatch.sequence), mismatch.kind)
+            if mismatch.peer is None:
+                problems.setdefault((mismatch.group, mismatch.sequence), mismatch.kind)
         keys: set[tuple[int, int]] = set(problems)
         for index, of_group in enumerate(verdict.progress):
             for of in of_group.values():
                 rows = of.collective_rows if all_of_them else of.open_rows
                 keys.update((index, of.entries.collective[row]) for row in rows)
-        tables = {int(table.stream): table for table in self._groups}
-        results = []
+        results = self._find_messages(all_of_them)
         for group, sequence in keys:
             first: tuple[int, int, int] | None = None
             for rank, of in verdict.progress[group].items():
@@ -206,24 +211,85 @@ class HangFigures(Figures[HangAnalysis]):
                 if row is not None:
                     begin = self.run.timeline.begin_of(self._index_of[rank], row)
                     first = min(first or (begin, rank, row), (begin, rank, row))
-            if first is None:
-                continue
-            begin, rank, row = first
-            entries, names = record.by_rank[rank].entries, record.names
-            ends = entries.input_size[row], entries.output_size[row]
-            sizes = dict.fromkeys(filter(None, (size_text(names.sizes[end]) for end in ends)))
-            states = self.run.states_of(group, sequence)
-            problem = problems.get((group, sequence), "")
-            results.append(CollectiveStates(
-                tables[group], sequence, short_operation(names.operations[entries.operation[row]]),
-                {state: RankSet.of(ranks).text() for state, ranks in states.items()},
-                f"{' -> '.join(sizes)} {names.dtypes[entries.input_dtype[row]]}".strip(),
-                clock_of_day(self.run.timeline.begin_ns + begin, 6), begin, problem, self._index_of[rank],
-                frame_of(record, rank, row),
-            ))  # fmt: skip
+            if first is not None:
+                states = self.run.states_of(group, sequence)
+                results.append(self._states_of(*first[1:], states, problems.get((group, sequence), "")))
         results.sort(
-            key=lambda one: (not one.problem, "not come" not in one.states, one.since_ns, one.sequence)
+            key=lambda one: (
+                not one.problem,
+                NOT_COME not in one.states,
+                one.is_message,
+                one.since_ns,
+                one.sequence,
+            )
         )
+        return results
+
+    def _find_messages(self, all_of_them: bool) -> list[CollectiveStates]:
+        """Returns sends and receives: those that have not ended, or all."""
+        verdict = self.run.verdict
+        late = {(wait.rank, wait.row): wait.for_rank for wait in verdict.messages}
+        alone = {
+            (mismatch.sides[0].ranks[0], mismatch.group, mismatch.sequence): mismatch.kind
+            for mismatch in verdict.mismatches
+            if mismatch.peer is not None
+        }
+        results = []
+        for dump in self.run.record.dumps:
+            entries, over, rank = dump.entries, dump.over, dump.rank
+            if 1 not in entries.is_message:
+                continue
+            for row, is_message in enumerate(entries.is_message):
+                if not is_message or (over[row] and not all_of_them):
+                    continue
+                states = {NOT_COME: [late[rank, row]]} if (rank, row) in late else {}
+                states["completed" if over[row] else STATE_WORDS[entries.state[row]]] = [rank]
+                problem = alone.get((rank, entries.group[row], entries.message[row]), "")
+                results.append(self._states_of(rank, row, states, problem))
+        return results
+
+    def _states_of(
+        self, rank: int, row: int, states: Mapping[str, list[int]], problem: str
+    ) -> CollectiveStates:
+        """Returns an entry of a rank as a row of the table."""
+        record, index = self.run.record, self._index_of[rank]
+        timeline, entries, names = self.run.timeline, record.by_rank[rank].entries, record.names
+        ends, is_message = (entries.input_size[row], entries.output_size[row]), bool(entries.is_message[row])
+        sizes = dict.fromkeys(filter(None, (size_text(names.sizes[end]) for end in ends)))
+        begin = timeline.begin_of(index, row)
+        return CollectiveStates(
+            self._table_of[entries.group[row]],
+            entries.message[row] if is_message else entries.collective[row], is_message,
+            short_operation(names.operations[entries.operation[row]]),
+            {state: RankSet.of(ranks).text() for state, ranks in states.items()},
+            f"{' -> '.join(sizes)} {names.dtypes[entries.input_dtype[row]]}".strip(),
+            clock_of_day(timeline.begin_ns + begin, 6), begin, problem, index,
+            timeline.times(index).end[row], frame_of(record, rank, row),
+        )  # fmt: skip
+
+    @cached_property
+    def _table_of(self) -> dict[int, GroupProgress]:
+        """The table of each group."""
+        return {int(table.stream): table for table in self._groups}
+
+    def _find_waits(self) -> list[HangWait]:
+        verdict, record, timeline = self.run.verdict, self.run.record, self.run.timeline
+        culprits = {*verdict.culprits}
+        ahead: dict[tuple[int, ...], str] = {}
+        results = []
+        waits = (*verdict.waits, *verdict.messages)
+        for wait in sorted(waits, key=lambda wait: (wait.for_rank not in culprits, wait.since_ns)):
+            ranks = () if wait.for_rank in culprits else verdict.culprits_ahead.get(wait.for_rank, ())
+            if ranks not in ahead:
+                ahead[ranks] = RankSet.of(ranks).text() if ranks else ""
+            track_id = self._index_of[wait.rank]
+            times, entries = timeline.times(track_id), record.by_rank[wait.rank].entries
+            start = times.start[wait.row]
+            results.append(HangWait(
+                wait.rank, wait.for_rank, ahead[ranks], self._table_of[wait.group], wait.sequence,
+                short_operation(record.names.operations[entries.operation[wait.row]]),
+                clock_of_day(timeline.begin_ns + start, 6), track_id, start, times.end[wait.row],
+            ))  # fmt: skip
         return results
 
     # -- as JSON -------------------------------------------------------------------------

@@ -9,23 +9,24 @@ from simcore.diagnostics import printable
 from simcore.flight.mismatches import Mismatch
 from simcore.flight.names import group_text, ranks_text, wall_clock
 from simcore.flight.progress import short_operation
-from simcore.flight.verdict import Wait
 from simcore.units import plural
 from simcore.words.rules import Sentence
 
 if TYPE_CHECKING:
     from simcore.hangs.run import HangAnalysis
 
-_MOST_GROUPS, _MOST_MISMATCHES, _MOST_LEVELS = 3, 4, 6
+_MOST_CULPRITS, _MOST_MISMATCHES = 4, 4
 
 
 class WaitedFor(Sentence, frozen=True, kw_only=True):
-    """Who is waited for, by whom, and in what."""
+    """Who is waited for, by whom, in what, and who waits behind these."""
 
     rule: ClassVar[str] = "hang-culprits"
 
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
+    behind: tuple[int, ...]
+    """Ranks that wait for some that wait for them."""
     operation: str
     group: str
     sequence: int
@@ -39,11 +40,13 @@ class WaitedFor(Sentence, frozen=True, kw_only=True):
     def text(self) -> str:
         be = "is" if len(self.culprits) == 1 else "are"
         words = (
-            f"{_capital(ranks_text(self.culprits))} {be} waited for by {ranks_text(self.waiting)} in "
-            f"{self.operation} no. {self.sequence} of {self.group} since {wall_clock(self.since_ns)} UTC"
+            f"{_capital(ranks_text(self.culprits))} {be} waited for by {ranks_text(self.waiting)}, first "
+            f"in {self.operation} no. {self.sequence} of {self.group} since {wall_clock(self.since_ns)} UTC"
         )
         if self.other_groups:
             words += f", and in {plural(self.other_groups, 'more group')}"
+        if self.behind:
+            words += f"; {ranks_text(self.behind)} {_wait(self.behind)} behind these"
         if self.lacks_dump:
             have = "has" if len(self.lacks_dump) == 1 else "have"
             words += f"; {ranks_text(self.lacks_dump)} {have} no dump: died, or wrote none"
@@ -67,30 +70,20 @@ class Stuck(Sentence, frozen=True, kw_only=True):
         )
 
 
-class Chain(Sentence, frozen=True, kw_only=True):
-    """Who waits for whom, level by level."""
+class HeldUp(Sentence, frozen=True, kw_only=True):
+    """Ranks with something open that no wait explains."""
 
     rule: ClassVar[str] = "hang-chain"
 
-    levels: tuple[tuple[int, ...], ...]
-    """The culprits, those that wait for them, and so on."""
-    held_up: tuple[int, ...]
-    """Ranks with something open that no wait explains."""
+    ranks: tuple[int, ...]
 
     @property
     def text(self) -> str:
-        parts = []
-        if len(self.levels) > 1:
-            parts.append(f"{_capital(ranks_text(self.levels[1]))} {_wait(self.levels[1])} directly")
-        behind = self.levels[2:_MOST_LEVELS]
-        parts += [f"{ranks_text(level)} {_wait(level)} behind these" for level in behind]
-        if self.held_up:
-            have = "has" if len(self.held_up) == 1 else "have"
-            parts.append(
-                f"{ranks_text(self.held_up)} {have} open collectives to which all known members came: behind "
-                "others"
-            )
-        return f"{_capital('; '.join(parts))}."
+        have = "has" if len(self.ranks) == 1 else "have"
+        return (
+            f"{_capital(ranks_text(self.ranks))} {have} open collectives to which all known members came: "
+            "behind others."
+        )
 
 
 class Differs(Sentence, frozen=True, kw_only=True):
@@ -128,6 +121,16 @@ class Differs(Sentence, frozen=True, kw_only=True):
         if self.odd and self.peer is None:
             text += f"; {ranks_text(self.odd)} {'is' if len(self.odd) == 1 else 'are'} unlike the others"
         return f"{text}{f'; {self.count} more like this' if self.count else ''}."
+
+
+class AllMatch(Sentence, frozen=True, kw_only=True):
+    """Members that came do the same."""
+
+    rule: ClassVar[str] = "hang-match"
+
+    @property
+    def text(self) -> str:
+        return "Kinds, sizes and types match wherever members came."
 
 
 class OpenAlone(Sentence, frozen=True, kw_only=True):
@@ -221,26 +224,28 @@ def _group(run: HangAnalysis, index: int) -> str:
 
 
 def find_culprits(run: HangAnalysis) -> Iterator[Sentence]:
-    """Yields who is waited for, of each of the first groups."""
+    """Yields who is waited for: a sentence for each culprit, or for those that the same ranks wait for."""
     verdict, record = run.verdict, run.record
-    waits: Sequence[Wait] = verdict.waits if any(
-        wait.for_rank in verdict.culprits for wait in verdict.waits
-    ) else verdict.messages  # fmt: skip
-    direct = [wait for wait in waits if wait.for_rank in verdict.culprits]
-    # One sentence for each of the first collectives with its culprits.
-    by_culprits: dict[tuple[int, ...], list[Wait]] = {}
-    for group in dict.fromkeys(wait.group for wait in direct):
-        of_group = [wait for wait in direct if wait.group == group]
-        by_culprits.setdefault(tuple(sorted({wait.for_rank for wait in of_group})), []).extend(of_group)
-    for culprits, of_them in [*by_culprits.items()][:_MOST_GROUPS]:
-        first = of_them[0]
+    by_facts: dict[tuple[int, int, tuple[int, ...], tuple[int, ...], frozenset[int]], list[int]] = {}
+    all_behind: dict[int, list[int]] = {}
+    for other in sorted(verdict.culprits_ahead):
+        for rank in verdict.culprits_ahead[other]:
+            all_behind.setdefault(rank, []).append(other)
+    for rank in verdict.culprits:
+        waits = verdict.waits_for[rank]
+        waiting = {wait.rank for wait in waits}
+        direct = tuple(sorted(waiting))
+        behind = tuple(other for other in all_behind[rank] if other not in waiting)
+        groups = frozenset(wait.group for wait in waits)
+        by_facts.setdefault((waits[0].group, waits[0].sequence, direct, behind, groups), []).append(rank)
+    for (_, _, direct, behind, groups), culprits in [*by_facts.items()][:_MOST_CULPRITS]:
+        first = verdict.waits_for[culprits[0]][0]
         entries = record.by_rank[first.rank].entries
         operation = short_operation(record.names.operations[entries.operation[first.row]])
         yield WaitedFor(
-            culprits=culprits,
-            waiting=tuple(sorted({wait.rank for wait in of_them if wait.group == first.group})),
-            operation=printable(operation, 40), group=_group(run, first.group), sequence=first.sequence,
-            since_ns=first.since_ns, other_groups=len({wait.group for wait in of_them}) - 1,
+            culprits=tuple(culprits), waiting=direct, behind=behind, operation=printable(operation, 40),
+            group=_group(run, first.group), sequence=first.sequence, since_ns=first.since_ns,
+            other_groups=len(groups) - 1,
             lacks_dump=tuple(rank for rank in culprits if rank not in record.by_rank),
         )  # fmt: skip
 
@@ -268,11 +273,17 @@ def find_stuck(run: HangAnalysis) -> Iterator[Sentence]:
         yield Stuck(ranks=run.verdict.stuck)
 
 
-def find_chain(run: HangAnalysis) -> Iterator[Sentence]:
-    """Yields who waits behind whom, where anybody does."""
+def find_held_up(run: HangAnalysis) -> Iterator[Sentence]:
+    """Yields who has something open that no wait explains, where others are waited for."""
     verdict = run.verdict
-    if verdict.culprits and (len(verdict.levels) > 2 or verdict.held_up):
-        yield Chain(levels=tuple(verdict.levels), held_up=verdict.held_up)
+    if verdict.culprits and verdict.held_up:
+        yield HeldUp(ranks=verdict.held_up)
+
+
+def find_match(run: HangAnalysis) -> Iterator[Sentence]:
+    """Yields that nothing differs where somebody waits."""
+    if run.verdict.waits and not run.verdict.mismatches:
+        yield AllMatch()
 
 
 def find_open(run: HangAnalysis) -> Iterator[Sentence]:
@@ -303,4 +314,13 @@ def find_foreign(run: HangAnalysis) -> Iterator[Sentence]:
         yield Foreign()
 
 
-RULES = (find_culprits, find_mismatches, find_stuck, find_chain, find_open, find_unknown, find_foreign)
+RULES = (
+    find_culprits,
+    find_mismatches,
+    find_stuck,
+    find_held_up,
+    find_match,
+    find_open,
+    find_unknown,
+    find_foreign,
+)

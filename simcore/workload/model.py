@@ -90,6 +90,8 @@ class Header(Struct, frozen=True):
     """Row indices, from 0."""
     checkpoint_initiates: tuple[int, ...] = ()
     """Row indices, from 0."""
+    inference: bool = False
+    """Whether the rows are one forward pass of all stages (`mode: 1`), not a training step."""
     last_bottom_layer: int | None = None
     """The index of the last row of the bottom MLP (HYBRID_DLRM)."""
     rescaled_from: tuple[int, ...] = ()

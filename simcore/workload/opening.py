@@ -95,7 +95,9 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Returns the open file. A named pipe would wait for a writer for ever, so the kind is checked before."""
+    """Returns the open file, or an open pipe. A named pipe would wait for a writer for ever, so the kind is
+    checked before.
+    """
     try:
         status = os.stat(path)
         mode = status.st_mode
@@ -103,6 +105,13 @@ def open_regular(path: str) -> BinaryIO:
         raise _refusal(path, "no-such-file", "there is no such file") from None
     if stat.S_ISDIR(mode):
         raise _refusal(path, "is-a-directory", "found a directory, expected a file")
+    if stat.S_ISFIFO(mode):
+        # Imported here, as where other files are read: few are pipes.
+        from simcore.pipes import read_open_pipe
+
+        piped = read_open_pipe(path, mode, MOST_BYTES)
+        if piped is not None:
+            return BytesIO(piped)
     for is_kind, kind in _SPECIAL_FILES:
         if is_kind(mode):
             raise _refusal(path, "not-a-regular-file", f"found {kind}, expected a regular file")

@@ -47,12 +47,20 @@ class SpanTable(Struct):
     """The number of the step."""
     microbatch: array[int] = field(default_factory=lambda: array("q"))
     """From 0."""
+    chunk: array[int] = field(default_factory=lambda: array("q"))
+    """The chunk of the model on its rank, from 0; empty where the file states none."""
     line: array[int] = field(default_factory=lambda: array("q"))
     """The line of the file, from 1."""
     streams: list[str] = field(default_factory=list)
     """The names of streams."""
     groups: list[SpanGroup] = field(default_factory=list)
     """The groups of ranks."""
+    windows: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By rank and step from when to when the step lasts, ns, where more than its spans says it."""
+    positions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By rank (tp, dp, stage), where the file states them."""
+    line_noun: str = "line"
+    """What `line` counts."""
     has_steps: bool = False
     """Whether the file states steps: the calls of a group are then counted in each."""
 

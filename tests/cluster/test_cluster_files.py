@@ -158,8 +158,8 @@ def test_a_cluster_that_is_no_preset_and_no_file_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         choose_cluster(ClusterParameters(cluster="h100"))
     assert str(error.value) == (
-        "--cluster h100: no file, and none of h100-8, a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4; "
-        "did you mean h100-8?"
+        "--cluster h100: no file, and none of h100-8, a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4, "
+        "spectrum-x:N, hpn:N, dcn:N, fat-tree:K; did you mean h100-8?"
     )
 
 
@@ -229,7 +229,8 @@ WRONG_TOMLS = [
      "11:1: error cluster-toml found `best` for collective_optimization, expected localBWAware or baseline"),
     ("dim = [\"ring:4:1:1\"]\nsplit = 4\n",
      "2:1: error cluster-toml found `split`, expected dim, algorithm, splits, active_chunks, "
-     "endpoint_delay, local_mem_bw or collective_optimization"),
+     "endpoint_delay, local_mem_bw, collective_optimization, topology, gpus, gpus_per_server, gpu_type, "
+     "nvswitches, switches, links, failed or slow"),
 ]  # fmt: skip
 
 

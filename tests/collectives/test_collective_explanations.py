@@ -1,11 +1,25 @@
 """Where a price comes from: exact texts, which a reader can add up again."""
 
+import re
 import subprocess
 import sys
+from fractions import Fraction
+from math import floor
 from pathlib import Path
 
-from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.collectives import collective_ns, explain_collective
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcore.cluster import (
+    Cluster,
+    ClusterParameters,
+    Dimension,
+    choose_cluster,
+    group_shape,
+    transfer_shape,
+)
+from simcore.collectives import collective_ns, explain_collective, transfer_ns
+from simcore.collectives.pricing import explain_transfer
 from tests.says import figures
 from tests.strategies import default_cluster
 
@@ -60,9 +74,9 @@ def test_a_flat_group_is_said_to_be_none_of_the_grids() -> None:
 
 def test_fractions_of_a_ns_are_shown() -> None:
     cluster = Cluster((Dimension("fully-connected", 2, 3.0, 0.7),), (None,))
-    # floor(0.7 + 500 / 3) = 167, of which the hop takes 0.7.
+    # floor(0.7 + 500 / 3) = 167.
     assert explained(cluster, range(2), "ALLGATHER", 1000)[1] == (
-        "1 message of 500 B: 500 B / 3 GB/s = 166.3, + 1 hop x 0.7, + 2 x 10 endpoint = 187 ns"
+        "1 message of 500 B: 500 B / 3 GB/s + 1 hop x 0.7 = 167, + 2 x 10 endpoint = 187 ns"
     )
 
 
@@ -120,3 +134,103 @@ def test_whole_ns_are_shown_as_such_where_a_hop_takes_a_fraction() -> None:
     assert explained(cluster, range(2), "ALLGATHER", 1000)[1] == (
         "1 message of 500 B: 500 B / 1 GB/s = 500, + 2 hops x 0.5, + 2 x 10 endpoint = 521 ns"
     )
+
+
+def parse(text: str) -> Fraction:
+    return Fraction(text.replace(" ", ""))
+
+
+_NUMBER = r"([0-9][0-9 ]*(?:\.[0-9]+)?)"
+_SENT = re.compile(
+    rf"(\d+) messages? of {_NUMBER}(?: to {_NUMBER})? B(?: on dimension \d+)?: "
+    rf"(?:{_NUMBER} B / {_NUMBER} GB/s = {_NUMBER}, \+ {_NUMBER} hops? x {_NUMBER}"
+    rf"|(\d+) x {_NUMBER}, each {_NUMBER} B / {_NUMBER} GB/s \+ {_NUMBER} hops? x {_NUMBER}"
+    rf"|{_NUMBER} B / {_NUMBER} GB/s \+ {_NUMBER} hops? x {_NUMBER} = {_NUMBER}(?:, each message floored)?)"
+)
+_REST = re.compile(rf"\+ {_NUMBER} x {_NUMBER} endpoint(?:, \+ {_NUMBER} reducing)? = {_NUMBER}")
+
+
+def check_sum(text: str) -> int:
+    """Redoes a printed sum: each of its terms by its own figures, and all of them; returns it, ns."""
+    total = Fraction(0)
+    for term in _SENT.finditer(text):
+        count, size, most, *figures = (parse(one) if one else Fraction(-1) for one in term.groups())
+        apart, equal, together = figures[:5], figures[5:11], figures[11:]
+        if apart[0] >= 0:
+            moved, rate, ns, hops, latency = apart
+            assert ns.denominator == 1
+            assert 0 <= moved / rate - ns < count
+            if most < 0:
+                assert ns == count * floor(size / rate) or hops * latency
+                assert moved == count * size
+            total += ns + hops * latency
+        elif equal[0] >= 0:
+            times, each, of_each, rate, hops, latency = equal
+            assert (times, of_each) == (count, size)
+            assert each == floor(size / rate + hops * latency)
+            total += times * each
+        else:
+            moved, rate, hops, latency, ns = together
+            assert 0 <= moved / rate + hops * latency - ns < count
+            total += ns
+    rest = _REST.search(text)
+    assert rest is not None, text
+    ends, delay, reducing, printed = (parse(one or "0") for one in rest.groups())
+    assert total + ends * delay + reducing == printed, text
+    return int(printed)
+
+
+_THOUSANDTHS = st.integers(1, 10**6).map(lambda figure: figure / 1000)
+_LATENCIES = st.just(500.0) | _THOUSANDTHS
+
+
+@given(
+    st.lists(
+        st.builds(
+            Dimension,
+            st.sampled_from(["ring", "switch", "fully-connected"]),
+            st.sampled_from([2, 3, 4, 8]),
+            _THOUSANDTHS,
+            _LATENCIES,
+        ),
+        min_size=1,
+        max_size=2,
+    ),
+    st.sampled_from(["ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"]),
+    st.integers(1, 2**34),
+)
+def test_a_printed_price_can_be_redone(dims: list[Dimension], collective: str, size: int) -> None:
+    """Seen to fail: hops of a fraction of a ns taken from the floored messages, which left bytes that take
+    less than they do.
+    """
+    cluster = Cluster(tuple(dims), (None,) * len(dims))
+    shape = group_shape(cluster, range(cluster.npus))
+    text = explain_collective(cluster, shape, collective, size).splitlines()[1]
+    phases, in_all, _ = text.partition("; in all ")
+    alone = sum(check_sum(phase) for phase in phases.split("; "))
+    price = collective_ns(cluster, shape, collective, size)
+    assert alone == price
+    assert not in_all or text.endswith(f"{price:,} ns".replace(",", " "))
+
+
+@given(_THOUSANDTHS, _LATENCIES, st.integers(1, 2**40))
+def test_a_printed_transfer_can_be_redone(bandwidth: float, latency: float, size: int) -> None:
+    cluster = Cluster((Dimension("switch", 2, bandwidth, latency),), (None,))
+    shape = transfer_shape(cluster, 0, 1)
+    text = explain_transfer(cluster, shape, size)
+    match = re.fullmatch(
+        rf"{_NUMBER} B / {_NUMBER} GB/s = {_NUMBER}, \+ {_NUMBER} hops x {_NUMBER} on dimension 0 "
+        rf"= {_NUMBER} ns",
+        text,
+    )
+    assert match is not None, text
+    moved, rate, ns, hops, per_hop, total = map(parse, match.groups())
+    assert abs(moved / rate - ns) <= Fraction(1, 1000)
+    assert total == floor(moved / rate + hops * per_hop) == transfer_ns(cluster, shape, size)
+
+
+def test_the_given_ring_has_six_messages_of_5_000_003_ns() -> None:
+    cluster = choose_cluster(ClusterParameters(cluster="fixtures/inputs/ring4_fraction.yml")).cluster(4)
+    text = explained(cluster, range(4), "ALLREDUCE", 64 * MiB)[1]
+    assert "6 x 5 000 003, each 16 777 216 B / 3.3554432 GB/s + 1 hop x 3.39" in text
+    assert check_sum(text) == 30_045_160

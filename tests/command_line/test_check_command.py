@@ -40,7 +40,7 @@ def test_a_file_without_a_finding_is_silence(tmp_path: Path) -> None:
 
 def test_an_error_is_exit_status_1_and_other_files_and_findings_are_told_too(tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
-    text = "# by hand\nHYBRID_TRANSFORMER ep: x mode: 1\n3\na -1 y NONE 0 1 NONE 0 1 GATHER 0 100\n"
+    text = "# by hand\nHYBRID_TRANSFORMER ep: x fold: 1\n3\na -1 y NONE 0 1 NONE 0 1 GATHER 0 100\n"
     bad.write_text(text)
     done = wltui_here("check", str(bad), "nowhere.txt", SEED_002)
     assert (done.returncode, done.stderr) == (1, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -176,9 +177,11 @@ def test_search_finds_open_collectives_by_kind_and_group() -> None:
     assert track_id is not None
     columns = run.lanes.search_columns(track_id, None)
     words = {word for kind in columns.kinds for word in kind}
-    assert {"all-reduce", "all-gather", "wait", "open", "receive"} <= words
+    assert {"all-reduce", "all-gather", "wait", "receive"} <= words
     assert "send" not in words
-    assert {"tp", "TENSOR_MODEL_PARALLEL_GROUP"} <= {name for names in columns.names for name in names}
+    assert {"tp", "TENSOR_MODEL_PARALLEL_GROUP", "open"} <= {
+        name for names in columns.names for name in names
+    }
 
 
 # -- screen 3 --------------------------------------------------------------------------------
@@ -206,6 +209,38 @@ def test_table_says_who_has_a_collective_in_which_state() -> None:
 
 def table_run_streams(track_id: int) -> set[str]:
     return {*incident("sleeps").lanes.streams(track_id)}
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_table_has_each_open_message_and_who_has_not_come_to_it(name: str) -> None:
+    run = incident(name)
+    table = table_of(run)
+    assert isinstance(table, CollectiveTable)
+    messages = sorted(
+        (dump.rank, dump.entries.message[row])
+        for dump in run.record.dumps
+        for row, over in enumerate(dump.over)
+        if dump.entries.is_message[row] and not (over and not table.each)
+    )
+    rows = [one for one in table.collectives if one.is_message]
+    assert sorted((run.record.dumps[one.track_id].rank, one.sequence) for one in rows) == messages
+    late = [(run.record.dumps[one.track_id].rank, int(one.states["not come"]))
+            for one in rows if "not come" in one.states]  # fmt: skip
+    assert sorted(late) == sorted((wait.rank, wait.for_rank) for wait in run.verdict.messages)
+    assert len({table.mark(line) for line in range(len(table.lines))}) == len(table.lines)
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_title_of_the_table_tells_what_has_not_ended_from_what_does_not_match(name: str) -> None:
+    run = incident(name)
+    table = table_of(run)
+    assert isinstance(table, CollectiveTable)
+    legends = [table.legend((), short) for short in (False, True)]
+    assert [" match" in legend for legend in legends] == [not run.verdict.mismatches] * 2
+    assert ("not match" in table.count_text()) == bool(run.verdict.mismatches)
+    if not table.each:
+        is_open = [one for one in table.collectives if one.is_open]
+        assert sum(map(int, re.findall(r"(\d+) (?:coll|mess)", table.count_text()))) == len(is_open)
 
 
 def test_table_of_a_job_that_did_not_hang_has_the_rings() -> None:

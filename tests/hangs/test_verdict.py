@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simcore.flight import FlightRecord
 from simcore.flight.clocks import clock_offsets
 from simcore.flight.findings import find_hang
 from simcore.flight.progress import progress_of
-from simcore.flight.verdict import Verdict, find_verdict
+from simcore.flight.verdict import Verdict, Wait, find_verdict
 from simcore.parameters import Parameters, RunInput
+from simcore.records import replace
 from simcore.runs import open_run
+from simcore.runs.hung import run_dumps
 from simcore.sources.inputs import open_input
+from simcore.words.hung_sentences import WaitedFor, find_sentences
 from tests.hangs.incidents import INCIDENTS, WORLD, Dumps, Fault, dumps_of, write_dumps
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hangs"
@@ -194,4 +199,28 @@ def test_gloo_states_stay_scheduled_and_retired_ones_have_ended() -> None:
     verdict = find_verdict(opened(FIXTURES / "gloo"))
     assert verdict.culprits == (1,)
     rules = [insight.rule for insight in open_run(RunInput(verdict.record, Parameters())).figures.insights]
-    assert rules == ["hang-culprits", "hang-gloo"]
+    assert rules == ["hang-culprits", "hang-match", "hang-gloo"]
+
+
+# -- who waits behind whom -------------------------------------------------------------------
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=14, unique=True))
+def test_sentence_of_a_culprit_has_its_own_waiters_and_those_behind(pairs: list[tuple[int, int]]) -> None:
+    run = run_dumps(RunInput(opened(FIXTURES / "sleeps"), Parameters()))
+    pairs = [pair for pair in pairs if pair[0] != pair[1]]
+    made = tuple(Wait(rank, other, 0, 1, 0, at) for at, (rank, other) in enumerate(pairs))
+    run.verdict = replace(run.verdict, waits=made, messages=())
+    sentences = [one for one in find_sentences(run) if isinstance(one, WaitedFor)]
+    culprits = [rank for one in sentences for rank in one.culprits]
+    assert len(culprits) == len(set(culprits))
+    assert set(culprits) <= set(run.verdict.culprits)
+    assert len(sentences) == 4 or set(culprits) == set(run.verdict.culprits)
+    for sentence in sentences:
+        for culprit in sentence.culprits:
+            direct = {rank for rank, other in pairs if other == culprit}
+            reached = {culprit}
+            for _ in pairs:
+                reached |= {rank for rank, other in pairs if other in reached}
+            assert set(sentence.waiting) == direct
+            assert set(sentence.behind) == reached - direct - {culprit}

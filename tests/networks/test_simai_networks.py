@@ -241,7 +241,7 @@ REFUSED = [
     (
         {"slow_link": ("0:1=0.5",)},
         "--slow-link 0:1=0.5: network simai-auto has no dimensions, and so no ports; "
-        "analytical and shared and links have them",
+        "analytical and shared and links and flows have them",
     ),
 ]
 

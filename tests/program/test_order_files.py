@@ -7,18 +7,21 @@ import random
 import re
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
+from simcore.model.known_models import MODELS
+from simcore.model.maker import ModelMaker
 from simcore.parameters import Parameters
 from simcore.program.order import Action, ChunkPosition, Order, Placement, Shape
 from simcore.program.order_files import check_order, open_order
 from simcore.program.order_text import format_order
 from simcore.program.schedules import SCHEDULES
-from simcore.simulation import simulate
+from simcore.simulation import Simulation, simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
 from tests.findings import facts
 from tests.strategies import Cell, Row, make_workload
@@ -191,7 +194,7 @@ REFUSED = {
     ],
     "0F0,0F1,0B0": ["1:5 schedule-missing stage 0: B1 is missing on rank 0"],
     "0F0,0F0,0B0": ["1:5 schedule-twice stage 0: F0 comes a second time, first in line 1, column 1"],
-    "0F0,0B0,0W0": [
+    "0F0,0B0,0W0,0F1,0I1,0W1": [
         "1:9 schedule-twice stage 0: W0 comes a second time, after B0, first in line 1, column 5"
     ],
     "0F0,0I0": ["1:1 schedule-missing stage 0: W0 is missing on rank 0"],
@@ -425,3 +428,44 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "own.csv.gz"
     path.write_bytes(data.getvalue())
     assert open_order(str(path)).order.microbatches == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["0F0,0B0,0W0", "0: F0 B0 W0", "0F0,0F1,0B0,0BW1,0W0", "0F0,(0F1;0B0)OVERLAP_F_B,0W0,0BW1"]
+)
+def test_in_pytorchs_older_words_b_beside_w_is_the_input_gradient(text: str, tmp_path: Path) -> None:
+    """`I` came later: of a micro-batch with `W` it is what `B` says there, and `BW` is the whole backward."""
+    order = open_order(written(tmp_path, text)).order
+    kinds = [[action.kind for action in order.stages[0] if action.microbatch == index] for index in (0, 1)]
+    assert kinds[0] == ["F", "I", "W"]
+    assert kinds[1] == (["F", "B"] if order.microbatches == 2 else [])
+
+
+def test_the_given_older_file_is_read() -> None:
+    (actions,) = open_order("fixtures/inputs/old_pytorch_B_then_W.csv").order.stages
+    assert [action.kind for action in actions] == ["F", "I", "W"]
+
+
+def of_model(schedule: str, **more: Any) -> Simulation:
+    model = MODELS["llama-3-8b"]
+    given = Parameters(
+        **{"world": 2, "pp": 2, "gpu": "h200", "global_batch": 2, "schedule": schedule, **more}
+    )
+    return simulate(ModelMaker("llama-3-8b", model).empty_workload(), given)
+
+
+def test_a_model_takes_its_virtual_stages_from_the_file(tmp_path: Path) -> None:
+    """The order of a run that is written runs as long as the run, and the stages need not be given."""
+    simulation = of_model("interleaved", virtual_stages=2)
+    path = written(tmp_path, format_order(simulation.program.order))
+    for more in ({}, {"pp": None}, {"virtual_stages": 2}):
+        other = of_model(path, **more)
+        assert other.program.virtual_stages == 2
+        assert other.step_time_ns == simulation.step_time_ns
+    assert of_model("fixtures/inputs/two_chunks.csv").program.virtual_stages == 2
+    one_rank = "fixtures/inputs/two_chunks_one_rank.csv"
+    assert of_model(one_rank, pp=1, world=1, global_batch=1).program.virtual_stages == 2
+    with pytest.raises(UsageError, match="--pp 1 would fit"):
+        of_model(one_rank, global_batch=1)
+    with pytest.raises(UsageError, match="2 virtual stages"):
+        of_model("fixtures/inputs/two_chunks.csv", virtual_stages=4)

@@ -38,12 +38,13 @@ from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
 from tests.executing.encoding import COLL, COMP, write_set
 from tests.kineto.test_bad_input import event
+from tests.kineto.test_slowdown import two_replicas
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import run, two_stages
 
 KINDS = (
     "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
-    "links", "executed", "experts",
+    "links", "executed", "experts", "steps",
 )  # fmt: skip
 
 
@@ -83,6 +84,9 @@ def of(kind: str) -> Run:
         ]
         text = json.dumps({"traceEvents": events})
         return run_recording(read_profile("trace.json", text.encode(), Choice()), Parameters())
+    if kind == "steps":
+        text = json.dumps(two_replicas())
+        return run_recording(read_profile("trace.json", text.encode(), Choice(step="all")), Parameters())
     trace = run_of(SLOW_RANK, 2)
     if kind == "untimed":
         from simcore.records import replace
@@ -117,12 +121,13 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
-    of_models = {"throughput", "trust", "memory", "model", "links", "ranks", "groups", "imbalance"}
+    of_models = {"throughput", "trust", "memory", "model", "links", "ranks", "groups", "imbalance", "steps"}
+    of_models |= {"slowdown"}
     # Of a SimAI file its gradients say what a rank holds.
     assert of_models & set(found) == {
         "model": {"throughput", "trust", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
         "executed": {"links", "ranks", "groups"},
-        "experts": {"throughput", "trust", "memory", "model", "imbalance"},
+        "experts": {"throughput", "trust", "memory", "model", "imbalance"}, "steps": {"steps", "slowdown"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).recording is not None)

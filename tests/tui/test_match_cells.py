@@ -82,6 +82,9 @@ class Flags(NamedTuple):
 
     found: bytes
 
+    def searched_lanes(self, lane: SpanLane) -> list[SpanLane]:
+        return [lane]
+
     def flags(self, lane: SpanLane) -> bytes:
         return self.found
 

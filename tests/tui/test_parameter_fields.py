@@ -180,7 +180,7 @@ def test_the_form_shows_what_the_network_of_the_run_uses() -> None:
 
 def test_networks_are_scrubbed_and_one_with_a_file_is_typed() -> None:
     assert scrubbed("network", 1) == {"network": "shared"}
-    assert scrubbed("network", -1) == {"network": "links"}
+    assert scrubbed("network", -1) == {"network": "flows"}
     assert scrubbed("network", 1, network=BUSBW, dim=()) == {"network": "shared"}
     assert typed("network", "busbw:b.yaml") == {"network": "busbw:b.yaml"}
     with pytest.raises(

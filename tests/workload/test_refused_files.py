@@ -37,7 +37,6 @@ SAID = {
     "nccl_tests.log": ("nccl-tests", "wltui collective"),
     "op_statistic.csv": ("Ascend", "Kineto"),
     "perfetto.pftrace": ("Perfetto", "JSON"),
-    "pipeline_chrome.json": ("Chrome trace", "kernel"),
     "ray_timeline.json": ("Ray", "torch.profiler"),
     "report.nsys-rep": ("Nsight Systems report", "nsys export --type sqlite"),
     "trace.json.zst": ("Zstandard", "unpack it first"),
@@ -165,9 +164,6 @@ KINDS: list[tuple[bytes, str]] = [
     (events(CHROME | {"pid": "CUDA functions"}), "torch.autograd.profiler"),
     (events({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Ascend Hardware"}}), "Ascend"),
     (events(CHROME | {"cat": "cpu_op"}, CHROME | {"args": {"Task Type": "AI_VECTOR_CORE"}}), "Ascend"),
-    (events(CHROME | {"cat": "io"}, CHROME | {"cat": "net,rpc"}), "Chrome trace"),
-    (json.dumps([CHROME] * 3).encode()[:-1], "Chrome trace"),
-    (("\n".join([json.dumps(CHROME)] * 3)).encode(), "Chrome trace"),
 ]  # fmt: skip
 
 
@@ -178,6 +174,22 @@ def test_more_of_each_kind(data: bytes, name: str) -> None:
     assert name in said
     assert "; " in said
     assert refusal(gzip.compress(data)) == said
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        events(CHROME | {"cat": "io"}, CHROME | {"cat": "net,rpc"}),
+        json.dumps([CHROME] * 3).encode()[:-1],
+        ("\n".join([json.dumps(CHROME)] * 3)).encode(),
+        (CASES.parent / "pipeline_chrome.json").read_bytes(),
+    ],
+)
+def test_chrome_traces_of_other_programs_open(data: bytes) -> None:
+    run = read_input(io.BytesIO(data))
+    assert isinstance(run, MeasuredRun)
+    assert run.recorded is not None
+    assert run.recorded.format == "chrome"
 
 
 def test_a_trace_of_kineto_may_say_such_words() -> None:

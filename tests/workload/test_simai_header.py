@@ -100,12 +100,12 @@ def test_no_micro_batches_and_a_free_transfer_are_kept() -> None:
 
 
 def test_unknown_keys_are_skipped_with_their_values() -> None:
-    keys = "mode: 1 pp: 2 target_sha256: sha256:10e2 ep: 3 lone: ga: 4"
+    keys = "fold: 1 pp: 2 target_sha256: sha256:10e2 ep: 3 lone: ga: 4"
     header = header_of(keys)
     assert (header.pp, header.ep, header.ga) == (2, 3, 4)
     start = len(POLICY) + 2
     assert findings(note_of(keys)) == [
-        f"w.txt:1:{start}: note unknown-key 'mode', '1'",
+        f"w.txt:1:{start}: note unknown-key 'fold', '1'",
         f"w.txt:1:{start + 14}: note unknown-key 'target_sha256', 'sha256:10e2'",
         f"w.txt:1:{start + 47}: note unknown-key 'lone'",
     ]

@@ -94,7 +94,8 @@ def opened_name(arguments: argparse.Namespace) -> str | None:
 def opening_options(arguments: argparse.Namespace) -> OpeningOptions:
     """Returns which of a directory's measured runs is requested, and what of it."""
     explicit_values: dict[str, Any] = {
-        name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
+        name: getattr(arguments, name, None)
+        for name in ("run", "step", "comm_names", "step_names", "trace_map")
     }
     # The ranks of `export` are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
@@ -135,6 +136,12 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
         "--step-names",
         metavar="REGEX",
         help="annotations of profiler traces with such names are the steps, in place of ProfilerStep#N",
+    )
+    parser.add_argument(
+        "--trace-map",
+        metavar="FILE",
+        help="rules as TOML that say what the spans of a Chrome trace are; wltui check FILE --save-map MAP "
+        "writes some to begin with (docs/chrome.md)",
     )
     parser.add_argument(
         "--no-cache",

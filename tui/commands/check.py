@@ -29,6 +29,12 @@ def build_parser() -> Parser:
         nargs="+",
         help="workloads, traces, directories of them, models, pipeline schedules, or - for standard input",
     )
+    parser.add_argument(
+        "--save-map",
+        metavar="MAP",
+        help="write rules for the spans of a Chrome trace, to be edited and given as --trace-map MAP",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite MAP if it is there")
     parser.add_argument("--json", action="store_true", help=f"the findings as JSON (schema {SCHEMA})")
     return parser
 
@@ -44,6 +50,8 @@ def main(words: list[str]) -> int:
     paths: list[str] = arguments.files
     if paths.count(STANDARD_INPUT) > 1:
         raise UsageError("FILE -: standard input can be read once")
+    if arguments.save_map is not None:
+        _save_map(paths, arguments.save_map, arguments.force)
     file_values = []
     errors = 0
     for path in paths:
@@ -62,6 +70,16 @@ def main(words: list[str]) -> int:
 
         print(json_text({"schema": SCHEMA, "errors": errors, "files": file_values}))
     return _INPUT_HAS_ERRORS if errors else 0
+
+
+def _save_map(paths: list[str], target: str, force: bool) -> None:
+    """Writes a trace map to begin with."""
+    from simcore.render.export import save
+    from simcore.sources.trace_maps import make_trace_map
+
+    if len(paths) != 1:
+        raise UsageError(f"--save-map: found {len(paths)} files, expected the one that it is of")
+    save(target, [make_trace_map(paths[0]).encode()], force)
 
 
 def _file_values(path: str, checked: FileCheck) -> dict[str, Any]:

@@ -15,16 +15,19 @@ from simcore.collectives import (
     explain_collective,
 )
 from simcore.diagnostics import UsageError, did_you_mean, printable
+from simcore.parameter_values.values import text_value
+from simcore.parameters import FLOW_FIELDS, Parameters, flag_of
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, percent
 from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_ranks, parse_sizes
 
 if TYPE_CHECKING:
+    from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
 
 SCHEMA = "wltui.collective/1"
 _MOST_LINKS = 8
-_NETWORKS = ("analytical", "links")
+_NETWORKS = ("analytical", "links", "flows")
 _COLLECTIVES = {name: collective for collective, name in NAMES.items()}
 _DESCRIPTION = (
     "Time one collective alone on an idle network: when its first and its last rank is done, and its "
@@ -49,8 +52,17 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--network",
         metavar="MODEL",
-        help="analytical, in closed form (default), or links: message by message, each link a FIFO",
+        help="analytical, in closed form (default), links: message by message, each link a FIFO, or flows: "
+        "on the links of a topology",
     )
+    parser.add_argument(
+        "--every-group",
+        action="store_true",
+        help="with flows: run in all groups like RANKS at once, moved over the cluster",
+    )
+    for name in FLOW_FIELDS:
+        flag = flag_of(name)
+        parser.add_argument(flag.option, metavar=flag.metavar, help=flag.help)
     parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")
     add_parameters(parser, only="cluster")
     return parser
@@ -84,22 +96,47 @@ def main(words: list[str]) -> int:
         message = f"no grid of the dimensions, priced as one flat group on {dimension}, the slowest crossed"
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
+    report: FlowReport | None = None
+    if arguments.network != "flows":
+        options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
+        options += ["--every-group"] * arguments.every_group
+        if options:
+            raise UsageError(f"{options[0]}: is of --network flows")
     if arguments.network == "links":
         from simcore.messages.alone import run_collective
 
         alone = [run_collective(cluster, rank_ids, collective, size) for size in sizes]
         size_times = [CompletionTimes(min(collective.ends), max(collective.ends)) for collective in alone]
         links = alone[-1].links
+    elif arguments.network == "flows":
+        from simcore.flows.alone import like_groups, run_collectives
+        from simcore.flows.traffic import rules_of
+
+        if cluster.topology is None:
+            raise UsageError(
+                "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology would fit"
+            )
+        texts = {name: getattr(arguments, name) for name in FLOW_FIELDS}
+        values = {name: text_value(flag_of(name), text) for name, text in texts.items() if text is not None}
+        rules = rules_of(cluster.packets, Parameters(**values))
+        groups = like_groups(cluster.npus, rank_ids) if arguments.every_group else [rank_ids]
+        runs = [run_collectives(cluster.topology, groups, collective, size, rules) for size in sizes]
+        size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
+        report = runs[-1].report
     else:
         size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
     if arguments.json:
-        _print_json(collective, ranks, sizes, size_times, ".." in arguments.size, links)
+        _print_json(collective, ranks, sizes, size_times, ".." in arguments.size, links, report)
     elif ".." in arguments.size:
         print("\n".join(_format_table(cluster, shape, collective, ranks, sizes, size_times)))
     else:
         explanation_lines = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
         if links is not None:
             explanation_lines = _links_text(links, size_times[0].last_ns)
+        if report is not None:
+            from simcore.render.report.usage import port_lines
+
+            explanation_lines = port_lines(report, size_times[0].last_ns, everything=False)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
 
@@ -167,6 +204,7 @@ def _print_json(
     size_times: list[CompletionTimes],
     is_range: bool,
     links: list[LinkUse] | None,
+    report: FlowReport | None,
 ) -> None:
     from simcore.render.report.json_text import json_text
 
@@ -185,6 +223,10 @@ def _print_json(
     values = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
     if links is not None and not is_range:
         values["links"] = [link._asdict() for link in links]
+    if report is not None and not is_range:
+        from simcore.render.report.usage import port_values
+
+        values.update(port_values(report))
     print(json_text(values))
 
 

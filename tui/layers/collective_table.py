@@ -95,7 +95,7 @@ class CollectiveTable(Table):
     def texts(self, line: int) -> dict[str, str]:
         one = self.of_line(line)
         others = [f"{state} {ranks}" for state, ranks in one.states.items() if state != "not come"]
-        problem = [f"{one.problem} differs"] if one.problem else []
+        problem = [one.problem_text] if one.problem else []
         return {
             "group": f"{one.group.short} {one.group.group}", "ranks": one.group.ranks,
             "no.": str(one.sequence), "collective": one.operation, "since, UTC": one.since,
@@ -108,31 +108,45 @@ class CollectiveTable(Table):
         return self.collectives[index]
 
     def count_text(self) -> str:
-        count = plural(len(self.collectives), "collective")
-        return f"{count} of the rings" if self.each else f"{count} that have not ended or do not match"
+        if self.each:
+            return f"{self._count(self.collectives)} of the rings"
+        count = self._count([one for one in self.collectives if one.is_open])
+        problems = sum(bool(one.problem) for one in self.collectives)
+        differ = f", {problems} {'does' if problems == 1 else 'do'} not match" if problems else ""
+        return f"{count} not ended{differ}"
+
+    @staticmethod
+    def _count(entries: Sequence[CollectiveStates]) -> str:
+        messages = sum(one.is_message for one in entries)
+        counts = {"collective": len(entries) - messages, "message": messages}
+        words = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
+        return words or "0 collectives"
 
     def left(self) -> str:
-        return f"{len(self.lines)} of {plural(len(self.collectives), 'collective')}"
+        return f"{len(self.lines)} of {self._count(self.collectives)}"
 
     def order(self) -> tuple[str, str]:
         return "those that somebody has not come to first", "not come first"
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
-        return "" if short else "numbers count in each group"
+        is_matched = not any(one.problem for one in self.collectives)
+        if short:
+            return "kinds, sizes, types match" if is_matched else ""
+        return f"{'kinds, sizes and types match; ' if is_matched else ''}numbers count in each group"
 
     def no_match(self, typed: str) -> str:
         return "no collective has these words" if typed.strip() else "the dumps have no collective"
 
     def mark(self, line: int) -> Hashable:
         one = self.of_line(line)
-        return one.group.stream, one.sequence
+        return one.group.stream, one.sequence, one.operation
 
     def line_of(self, mark: Hashable) -> int:
         return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
 
     def find_selection(self, line: int) -> TableSelection | None:
         one = self.of_line(line)
-        return TableSelection(one.track_id, one.since_ns, one.since_ns + 1, one.group.stream)
+        return TableSelection(one.track_id, one.since_ns, one.end_ns, one.group.stream)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.of_line(line)

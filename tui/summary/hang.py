@@ -49,27 +49,29 @@ def draw_hang(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> l
         words += [[(f"{'  ' if not at else '    '}{line}", role)] for at, line in enumerate(lines)]
     above = [rule(f"Hang: {tables.headline}", width, glyphs), *words]
     rows = max(height - len(above) - len(below) - 2, 1)
-    table = _table_lines(model, width, rows)
+    table, left = _table_lines(model, width, rows)
     count = len(tables.groups)
     title = f"How far each of {count} groups has come: numbers of the last collective; those behind in front"
-    frame: list[Line] = [*above, rule(end_cut(title, width - 6), width, glyphs), *table,
+    frame: list[Line] = [*above, rule(end_cut(title, width - 10 - len(left)), width, glyphs, left), *table,
              *([[]] * (rows + 1 - len(table))), *below]  # fmt: skip
     return [fitted(line, width) for line in frame[:height]]
 
 
-def _table_lines(model: SummaryModel, width: int, rows: int) -> list[Line]:
-    """Returns a heading and so many rows around the cursor."""
+def _table_lines(model: SummaryModel, width: int, rows: int) -> tuple[list[Line], str]:
+    """Returns a heading and so many rows around the cursor, and how many rows are below them."""
     wide = width >= 116
     name_cells, rank_cells = (38, 14) if wide else (22, 9)
     heading = f"   {'group':<{name_cells}} {'of ranks':<{rank_cells}} {'ranks':<{rank_cells}}"
     figures = ("enqueued", "started", "completed") if wide else ("enq", "start", "compl")
     heading += "".join(f"{figure:>{11 if wide else 8}}" for figure in figures)
     lines: list[Line] = [[(heading[:width], "accent")]]
-    for index in rows_around(model.row(HANG_GROUPS), len(model.hang_rows), rows):
+    visible = rows_around(model.row(HANG_GROUPS), len(model.hang_rows), rows)
+    for index in visible:
         line = model.hang_rows[index]
         is_focused = model.panel == HANG_GROUPS and index == model.row(HANG_GROUPS)
         lines.append(_row(line, is_focused, (name_cells, rank_cells, 11 if wide else 8), width))
-    return lines
+    below = len(model.hang_rows) - visible.stop
+    return lines, f"{below} more {'row' if below == 1 else 'rows'} below" if below > 0 else ""
 
 
 def _row(line: MemberLine, is_focused: bool, sizes: tuple[int, int, int], width: int) -> Line:

@@ -31,6 +31,16 @@ def _select_spans(spans: Spans, flags: bytes) -> Spans:
     )  # fmt: skip
 
 
+def _merge(parts: list[Spans]) -> Content:
+    """Returns the spans of several lanes as those of one."""
+    rows = sorted(
+        row for spans in parts for row in zip(spans.start, spans.end, spans.op, spans.category, strict=True)
+    )
+    starts, ends, ops, categories = zip(*rows, strict=True) if rows else ((), (), (), ())
+    spans = Spans(array("q", starts), array("q", ends), array("q", ops), bytearray(categories))
+    return Content(spans, spans)
+
+
 @dataclass(slots=True)
 class Filter:
     """What is drawn of each lane. `query` is what spans have to be; an empty one, as at first, lets all
@@ -66,7 +76,14 @@ class Filter:
         cached = self._lanes.get(lane.key)
         if cached is None or cached[0] is not lane.content:
             flags = self.flags(lane, source)
-            cached = self._lanes[lane.key] = lane.content, flags, filter_content(lane.content, flags)
+            parts = source.searched_lanes(lane)
+            if parts == [lane]:
+                remaining = filter_content(lane.content, flags)
+            else:
+                remaining = _merge(
+                    [filter_content(part.content, self.flags(part, source)).spans for part in parts]
+                )
+            cached = self._lanes[lane.key] = lane.content, flags, remaining
         return cached
 
     def flags(self, lane: SpanLane, source: LaneSource) -> bytes:

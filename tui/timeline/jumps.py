@@ -163,9 +163,11 @@ def follow(model: TimelineModel, direction: int) -> None:
     )
     if not steps:
         model.notice = NOTHING_HELD if direction < 0 else HOLDS_NOTHING
+        if direction < 0 and index is not None:
+            model.notice = words.chain_end(lane.track_id, lane.stream, index) or NOTHING_HELD
         return
     _go_along(model, steps[0])
-    more = f" (and {len(steps) - 1} more: Enter)" if len(steps) > 1 else ""
+    more = f" (and {len(steps) - 1} more)" if len(steps) > 1 else ""
     model.notice = f"{'waited for' if direction < 0 else 'holds back'} {in_cells(steps[0].words)}{more}"
 
 

@@ -385,6 +385,13 @@ class LaneSource:
         """Returns the lanes of its streams."""
         return [self._lane(track_id, rank, stream) for stream in self.of.streams(track_id)]
 
+    def searched_lanes(self, lane: SpanLane) -> list[SpanLane]:
+        """Returns the lanes that have all spans of a lane: itself, or its streams where it shows only one of
+        the spans that run at a time.
+        """
+        is_whole = lane.stream is not None or not self.of.facts.layered
+        return [lane] if is_whole else self.streams(lane.track_id, lane.key.rank)
+
     def heading_lines(self, title: Line, track_ids: Sequence[int]) -> list[Line]:
         """Returns which of several groups of ranks have the extremes, behind their title; then each figure
         from least to most.

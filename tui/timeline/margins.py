@@ -116,8 +116,8 @@ class MemoryRow:
         self._cached: tuple[Run, int, MemoryLane | None] | None = None
 
     def lane(self, run: Run, class_id: int) -> MemoryLane | None:
-        """Returns the memory of a class of a run; None where the run is not of a model."""
-        if run.model.model_figures is None:
+        """Returns the memory of a track of a run; None where it is not known."""
+        if run.model.model_figures is None and not run.model.memory_peaks:
             return None
         class_id = max(class_id, 0)
         if self._cached is None or self._cached[0] is not run or self._cached[1] != class_id:
@@ -132,6 +132,8 @@ class MemoryRow:
         peak, limit = max(peaks), lane.limit
         percent = f"{100 * peak / limit:.0f}%"
         name = f"  memory, stage {lane.stage}" if label_cells > 20 else f" mem s{lane.stage}"
+        if lane.name:
+            name = f"  {lane.name}" if label_cells > 20 else " memory"
         words = name[: label_cells - len(percent) - 1].ljust(label_cells - len(percent)) + percent
         levels = len(self.glyphs.heat) - 1
         line: Line = [(words, "warn" if peak > limit else "dim"), (self.glyphs.vertical, "dim")]

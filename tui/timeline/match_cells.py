@@ -52,11 +52,20 @@ class MatchLanes:
     def _of(self, lane: SpanLane) -> _LaneMatches:
         matches = self._lanes.get(lane.key)
         if matches is None or matches.content is not lane.content:
-            flags, spans = self.search.flags(lane), lane.spans
-            starts, ends = array("q", compress(spans.start, flags)), array("q", compress(spans.end, flags))
+            starts, ends = array("q"), array("q")
+            parts = self.search.searched_lanes(lane)
+            for part in parts:
+                flags, spans = self.search.flags(part), part.spans
+                starts.extend(compress(spans.start, flags))
+                ends.extend(compress(spans.end, flags))
+            count = len(starts)
+            if len(parts) > 1:
+                order = sorted(range(count), key=starts.__getitem__)
+                starts = array("q", map(starts.__getitem__, order))
+                ends = array("q", map(ends.__getitem__, order))
             if any(map(gt, ends, islice(starts, 1, None))):
                 starts, ends = _merge_overlaps(starts, ends)
-            matches = self._lanes[lane.key] = _LaneMatches(lane.content, flags.count(1), starts, ends)
+            matches = self._lanes[lane.key] = _LaneMatches(lane.content, count, starts, ends)
         return matches
 
 

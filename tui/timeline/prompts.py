@@ -230,7 +230,8 @@ class Asking:
         trial_filter = Filter()
         trial_filter.set(query)
         match_count = len(trial_filter.filter_lane(model.current, model.source).spans.start)
-        self._show_message(f"{match_count} of {plural(len(model.current.spans.start), 'span')} of this lane")
+        span_count = sum(len(lane.spans.start) for lane in model.source.searched_lanes(model.current))
+        self._show_message(f"{match_count} of {plural(span_count, 'span')} of this lane")
 
     def _finish_filter(self, text: str | None) -> None:
         model, self._prompt = self._model, None

@@ -1,7 +1,8 @@
 """A search: what matches in which lane, and which match comes next from a position.
 
 Matches are in the order of time; of those that begin together the upper lane's comes first. The folded lanes
-are searched, and the streams of those that are unfolded; if nothing matches there, the streams of all.
+are searched, and the streams of those that are unfolded; if nothing matches there, the streams of all. Where
+a lane shows only one of the spans that run at a time, its streams are searched for it.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Search:
         self.searches_folded = False
         self.count = 0
         self._source = source
+        self._of_all_streams = source.of.facts.layered and not self.of_lanes
         self._unfolded = frozenset(unfolded)
         self._folded_tracks = frozenset(folded_tracks)
         self._remaining_lanes: Iterator[SpanLane] | None = None
@@ -106,9 +108,13 @@ class Search:
         """
         return (
             self.among == among.query
-            and (self.searches_folded or self._unfolded == unfolded)
+            and (self.searches_folded or self._of_all_streams or self._unfolded == unfolded)
             and self._folded_tracks == folded_tracks
         )
+
+    def searched_lanes(self, lane: SpanLane) -> list[SpanLane]:
+        """Returns the lanes that have all spans of a lane."""
+        return self._source.searched_lanes(lane)
 
     def flags(self, lane: SpanLane) -> bytes:
         """Returns a byte for each span of a lane, whether or not it is among those searched: 1 for a
@@ -127,7 +133,9 @@ class Search:
         while self._remaining_lanes is not None:
             lane = next(self._remaining_lanes, None)
             if lane is None:
-                more = not self.matched_lanes and not self.searches_folded and self.query.of_spans
+                more = not (
+                    self.matched_lanes or self.searches_folded or self._of_all_streams or self.of_lanes
+                )
                 self.searches_folded = self.searches_folded or more
                 self._remaining_lanes = self._iterate_lanes(of_streams=True) if more else None
             elif self.of_lanes:
@@ -154,6 +162,9 @@ class Search:
             if track_id in self._folded_tracks and query.rank is None:
                 continue
             if query.stage is not None and self._source.of.track(track_id).stage != query.stage:
+                continue
+            if self._of_all_streams:
+                yield from source.streams(track_id, rank)
                 continue
             if not of_streams:
                 yield source.lane(track_id, rank)

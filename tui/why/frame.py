@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from simcore.cluster import Dimension
+    from simcore.trace.figures import HangWait
     from simcore.trace.findings import WhatIf
 
 
 SUMS, SEGMENTS = "sums", "legs"
+# Of a hung job, which has no critical path: who waits for whom.
+WAITS = "waits"
 PANELS = (SUMS, WHAT_IF, SEGMENTS)
 
 # Cells for the name of a segment, with a gap behind it: where micro-batches are spelled out, where the times
@@ -67,10 +70,24 @@ class WhyModel(PanelCursor):
     _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
     _ordered_segments: list[MergedSegment] | None = field(default=None, init=False)
     _name_cells: tuple[int, int, int] | None = field(default=None, init=False)
+    _waits: Sequence[HangWait] | None = field(default=None, init=False)
     # By room the names of operations as they are truncated there.
     _names: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
 
+    def __post_init__(self) -> None:
+        if self.results.figures.hang is not None:
+            self.panels, self.panel = (WAITS,), WAITS
+
+    @property
+    def waits(self) -> Sequence[HangWait]:
+        """Who waits for whom, of flight recorder dumps; else empty."""
+        if self._waits is None:
+            tables = self.results.figures.hang
+            self._waits = () if tables is None else tables.find_waits()
+        return self._waits
+
     def begin(self) -> None:
+        self._waits = None
         self._sums, self._name_cells, self._ordered_segments, self._names = {}, None, None, {}
         if self.grouping not in self.results.figures.path_groupings:
             self.grouping = self.results.figures.path_groupings[0]
@@ -154,12 +171,17 @@ class WhyModel(PanelCursor):
     def panel_size(self, panel: str) -> tuple[int, int]:
         if panel == WHAT_IF:
             return len(self.knobs or ()), 1
+        if panel == WAITS:
+            return len(self.waits), 1
         return len(self.merged_segments if panel == SEGMENTS else self.sums()), 1
 
     def target(self) -> TrackInterval | None:
         """Returns the interval that Enter leads to, in the lane that shows it; None where it leads
         nowhere.
         """
+        if self.panel == WAITS:
+            wait = self.waits[self.row(WAITS)] if self.waits else None
+            return wait and TrackInterval(wait.track_id, wait.start_ns, wait.end_ns, wait.group.stream)
         if self.panel == SEGMENTS and self.merged_segments:
             return find_interval(self.results, self.ordered_segments[self.row(SEGMENTS)])
         sums = self.sums() if self.panel == SUMS else []

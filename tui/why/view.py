@@ -12,13 +12,17 @@ from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.tour import FIXES
-from tui.why.frame import SEGMENTS, SUMS, WhyModel, draw, shows_all
+from tui.why.frame import SEGMENTS, SUMS, WAITS, WhyModel, draw, shows_all
+
+_NO_PATH = "a hung job has no critical path"
 
 
 class WhyView(PanelsView):
     """The critical path and the what-if table."""
 
-    hints = (("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("i", "other sums"), ("2", "timeline"))
+    hints: tuple[tuple[str, str], ...] = (
+        ("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("i", "other sums"), ("2", "timeline"),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         *panel_bindings("why"),
         binding("j,down", "move(1)", "next row", "why.down"),
@@ -37,8 +41,15 @@ class WhyView(PanelsView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model: WhyModel = WhyModel(session.current)
+        if self.model.panel == WAITS:
+            self.hints = self._hints()
 
     def frame(self, width: int, height: int) -> list[Line]:
+        if self.model.panel == WAITS:
+            # A hung job has no step that a change could make shorter. Imported here: no other run needs it.
+            from tui.why.hang import draw_waits
+
+            return draw_waits(self.model, width, height, self.glyphs)
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
     @property
@@ -47,6 +58,8 @@ class WhyView(PanelsView):
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Returns only the keys that do something here and now."""
+        if self.model.panel == WAITS:
+            return ("jk", "row"), ("Enter", "go there"), ("2", "timeline"), ("3", "collectives")
         hints = [("Tab", "panel"), ("jk", "row")]
         if self.model.panel != WHAT_IF:
             hints.append(("Enter", "go there"))
@@ -61,6 +74,9 @@ class WhyView(PanelsView):
 
     def action_grouping(self) -> None:
         """Shows other sums; where they are out of view, it brings them into view first."""
+        if self.model.panel == WAITS:
+            self._app.say(_NO_PATH)
+            return
         if self._shows_sums:
             self.model.next_grouping()
         else:
@@ -69,6 +85,9 @@ class WhyView(PanelsView):
 
     def action_order(self) -> None:
         """Lists the segments in another order; where they are out of view, it brings them into view first."""
+        if self.model.panel == WAITS:
+            self._app.say(_NO_PATH)
+            return
         if self.model.panel == SEGMENTS or shows_all(*self.size):
             self.model.toggle_order()
         self.model.panel = SEGMENTS

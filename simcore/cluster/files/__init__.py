@@ -7,6 +7,12 @@ import re
 from simcore.cluster.files.astra_network import read_network_json, read_network_yml
 from simcore.cluster.files.astra_system import read_system
 from simcore.cluster.files.cluster_toml import read_cluster_toml
+from simcore.cluster.files.simai_topology import (
+    is_configuration,
+    is_topology,
+    read_configuration,
+    read_topology,
+)
 from simcore.cluster.files.source import ClusterText
 from simcore.cluster.parsing import Settings
 
@@ -14,13 +20,15 @@ __all__ = ["read_cluster_file", "read_system_file"]
 
 
 def read_cluster_file(path: str) -> Settings:
-    """Returns the settings in wltui's own TOML or in ASTRA-sim's network file, 2.0 or 1.0. Raises
-    InputError.
+    """Returns the settings in wltui's own TOML, ASTRA-sim's network file, 2.0 or 1.0, or SimAI's
+    topology file. Raises InputError.
     """
     source = ClusterText(path)
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
     if first is None:
         raise source.make_error("not-a-cluster-file", "the file is empty, expected a cluster")
+    if is_topology(first[1]):
+        return read_topology(source)
     if first[1][0] in "{":
         if "-implementation" in source.text:
             message = "found an ASTRA-sim system file, expected a network (--system takes this one)"
@@ -31,5 +39,8 @@ def read_cluster_file(path: str) -> Settings:
 
 
 def read_system_file(path: str, dimensions: int) -> Settings:
-    """Returns the settings in an ASTRA-sim system file, 2.0 or 1.0. Raises InputError."""
-    return read_system(ClusterText(path), dimensions)
+    """Returns the settings in an ASTRA-sim system file, 2.0 or 1.0, or SimAI's configuration. Raises
+    InputError.
+    """
+    source = ClusterText(path)
+    return read_configuration(source) if is_configuration(source.text) else read_system(source, dimensions)

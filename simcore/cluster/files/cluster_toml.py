@@ -7,6 +7,8 @@ active_chunks = 2
 endpoint_delay = 10                                 # ns
 local_mem_bw = 3350                                 # GB/s
 collective_optimization = "baseline"
+
+In place of `dim`, the keys of `topology_toml` state nodes and links.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.cluster.files.source import ClusterText, quoted
+from simcore.cluster.files.topology_toml import KEYS as TOPOLOGY_KEYS
+from simcore.cluster.files.topology_toml import read_topology_table
 from simcore.cluster.parsing import BANDWIDTHS, Settings, either, parse_algorithm, parse_dimension
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.toml_text import TomlProblem, locate_key, parse_toml
@@ -23,7 +27,7 @@ from simcore.parameters import MOST_CHUNKS
 _CODE = "cluster-toml"
 _KEYS = (
     "dim", "algorithm", "splits", "active_chunks", "endpoint_delay", "local_mem_bw",
-    "collective_optimization",
+    "collective_optimization", *TOPOLOGY_KEYS,
 )  # fmt: skip
 
 
@@ -35,9 +39,18 @@ def read_cluster_toml(source: ClusterText) -> Settings:
             raise source.make_error(
                 _CODE, f"found {quoted(key)}, expected {either(_KEYS)}", locate_key(source.text, key)
             )
-    if "dim" not in table:
+    topology_keys = [key for key in table if key in TOPOLOGY_KEYS]
+    if topology_keys and "dim" in table:
+        message = f"found {topology_keys[0]} with dim, expected one of them"
+        raise source.make_error(_CODE, message, locate_key(source.text, topology_keys[0]))
+    if topology_keys:
+        base = read_topology_table(source, table)
+        dims = list(base.dims)
+    elif "dim" not in table:
         raise source.make_error(_CODE, 'found no dim, expected for example dim = ["switch:8:450:500"]')
-    dims = [_parsed(source, "dim", text, parse_dimension) for text in _texts(source, table, "dim")]
+    else:
+        base = Settings()
+        dims = [_parsed(source, "dim", text, parse_dimension) for text in _texts(source, table, "dim")]
     algorithms = [
         _parsed(source, "algorithm", text, lambda text: parse_algorithm(text, dims))
         for text in _texts(source, table, "algorithm")
@@ -48,14 +61,17 @@ def read_cluster_toml(source: ClusterText) -> Settings:
     optimization: Optimization | None = table.get("collective_optimization")
     if optimization is not None and optimization not in OPTIMIZATIONS:
         raise _wrong(source, "collective_optimization", optimization, either(OPTIMIZATIONS))
-    return Settings(
+    settings = Settings(
         dims=tuple(dims),
+        topology=base.topology,
+        diagnostics=base.diagnostics,
         endpoint_delay_ns=_count(source, table, "endpoint_delay", 0, 10**9),
         local_mem_bandwidth=None if memory is None else float(memory),
         splits=_count(source, table, "splits", 1, MOST_CHUNKS),
         active_chunks=_count(source, table, "active_chunks", 1, MOST_CHUNKS),
         optimization=optimization,
-    ).with_algorithms(algorithms, len(dims))
+    )
+    return settings.with_algorithms(algorithms, len(dims))
 
 
 def _table(source: ClusterText) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from simcore.records import NamedTuple
 
 # A cluster is a page of text; more is another kind of file.
 _MOST_BYTES = 1 << 20
+# But for a topology, a line for each link: 50,000 GPUs have half a million.
+_MOST_TOPOLOGY_BYTES = 1 << 25
 
 
 class ClusterText:
@@ -30,17 +32,26 @@ class ClusterText:
         try:
             status = os.stat(self.path)
             mode = status.st_mode
-            if not stat.S_ISREG(mode):
+            piped = None
+            if stat.S_ISFIFO(mode):
+                from simcore.pipes import read_open_pipe
+
+                piped = read_open_pipe(self.path, mode, _MOST_BYTES)
+            if piped is None and not stat.S_ISREG(mode):
                 kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
                 raise self.make_error("not-a-cluster-file", f"found {kind}, expected a file")
-            with open(self.path, "rb") as file:
-                # A file of the system without a size may wait like a pipe.
-                data = file.read(_MOST_BYTES + 1) if status.st_size else b""
+            if piped is None:
+                with open(self.path, "rb") as file:
+                    # A file of the system without a size may wait like a pipe.
+                    piped = file.read(_MOST_BYTES + 1) if status.st_size else b""
+                    if piped[:1].isdigit():
+                        piped += file.read(_MOST_TOPOLOGY_BYTES - _MOST_BYTES)
+            data = piped
         except OSError as error:
             raise self.make_error("unreadable-file", f"the file cannot be read: {error.strerror}") from None
         except ValueError:  # a NUL character in the path
             raise self.make_error("no-such-file", "there is no such file") from None
-        if len(data) > _MOST_BYTES:
+        if len(data) > (_MOST_TOPOLOGY_BYTES if data[:1].isdigit() else _MOST_BYTES):
             raise self.make_error("not-a-cluster-file", "found more than 1 MiB, expected a cluster file")
         try:
             return data.decode("utf-8-sig").replace("\r\n", "\n")

@@ -15,6 +15,7 @@ from simcore.measured.columns import FUSED, INSTANT, MEASURED, UNTIMED, RankTrac
 from simcore.measured.device_matching import match_devices
 from simcore.measured.facts import stream_name, stream_word
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, group_of_op
+from simcore.ranks import RankSet
 from simcore.render.export.format import Request
 from simcore.render.export.spans import (
     ArrivedTransfer,
@@ -45,6 +46,8 @@ def select_recorded_spans(request: Request, recording: Recording) -> ExportedSpa
     ranks = _select_ranks(run, request)
     tracks = [RankSpans(rank, run.unit) for rank in ranks]
     facts = {"measured": "true", "step_time_ns": str(run.step_time_ns)}
+    if run.recorded is not None and run.recorded.step is not None:
+        facts["step"] = str(run.recorded.step)
     if recording.is_replayed:
         facts["replayed"] = "true"
     if not run.concurrent:
@@ -115,9 +118,13 @@ class RankSpans(TrackSpans):
             )  # fmt: skip
             category, group = category_of_group(subs.group[index]), _safe(subs.group[index])
         size = buffer_bytes(shape, dtype)
+        device = self.rank.device
+        call = None if device is None else device.collectives.get(item)
+        members = RankSet(()) if call is None or call.ranks is None else RankSet.of(call.ranks)
         return Fact(
             kind, group, printable(name), category, index, ops.line[parent], -1 if size is None else size,
-            group=group, state=_safe(ops.state[parent]), time_source=_TIME_SOURCES[time_source],
+            "" if call is None else printable(call.operation), group,
+            state=_safe(ops.state[parent]), time_source=_TIME_SOURCES[time_source], ranks=members.text(),
         )  # fmt: skip
 
     def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:

@@ -420,6 +420,8 @@ def _header(workload: Workload) -> str:
         value = getattr(header, field)
         if value is not None:
             fields.append(f"{key}: {value}")
+    if header.inference:
+        fields.append("mode: 1")
     for key in _LISTS:
         rows: tuple[int, ...] = getattr(header, key)
         if rows or key in header.column:

@@ -124,6 +124,8 @@ class Fact(NamedTuple):
     `placed`: at the end of the one before, without a time; `fused`: the times of the other line of the same
     operation; "" for what was not recorded.
     """
+    ranks: str = ""
+    """Of a recorded call the members of its group, where they are known."""
 
 
 class ArrivedTransfer(NamedTuple):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simcore.trace.run import Run
 
 _GROUPS, _COLLECTIVES, _MEMBERS = 8, 12, 4
-_ALL_RINGS, _OPEN = "Collectives of the rings", "Collectives that have not ended, or do not match"
+_ALL_RINGS, _OPEN = "Collectives and messages of the rings", "What has not ended, or does not match"
 _NAME_CELLS, _RANK_CELLS, _STATE_CELLS = 40, 24, 50
 
 
@@ -56,7 +56,7 @@ _COLLECTIVE: list[Field[CollectiveStates]] = [
 def states_text(collective: CollectiveStates) -> str:
     """Returns `not come 12; scheduled 13-15`."""
     states = "; ".join(f"{state} {ranks}" for state, ranks in collective.states.items())
-    return f"{collective.problem} differs; {states}" if collective.problem else states
+    return f"{collective.problem_text}; {states}" if collective.problem else states
 
 
 def member_lines(group: GroupProgress) -> list[MemberLine]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simcore.diagnostics import printable
 from simcore.render.report.section import (
     Field,
     PageOptions,
@@ -15,6 +16,7 @@ from simcore.render.report.section import (
     keys,
     remaining_line,
 )
+from simcore.units import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
     from simcore.model.memory import StageMemory
     from simcore.model.sizes import Model
     from simcore.model.trust import PublishedError
-    from simcore.trace.contexts import FileMemory, ModelFigures
+    from simcore.trace.contexts import FileMemory, MemoryPeak, ModelFigures
     from simcore.trace.run import Run
 
 _STAGES = 32
+# Operations that hold memory at the peak.
+_HOLDERS = 8
 _OF_FILE = ("weights", "gradients", "optimizer", "total")
 _PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "work", "total")
 _OF_MODEL = (*_PARTS, "overhead", "needed")
@@ -77,6 +81,8 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
 def lines(run: Run, options: PageOptions) -> list[str]:
     """Returns a line for each stage, GB; consecutive stages with equal memory are one line."""
     figures = run.model.model_figures
+    if figures is None and run.model.memory_peaks:
+        return _peak_lines(run.model.memory_peaks, options)
     if figures is None:
         return _file_lines(run.model.file_memory, run.model.memory_unknown)
     merged = _merge_equal_stages([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
@@ -94,13 +100,44 @@ def lines(run: Run, options: PageOptions) -> list[str]:
     return [title, *field_lines(fields, merged[:_STAGES]), *more]
 
 
+def _peak_lines(peaks: Sequence[MemoryPeak], options: PageOptions) -> list[str]:
+    """Returns a line for each rank whose allocator was recorded, and who holds most at the highest peak."""
+    fields: list[Field[MemoryPeak]] = [
+        Field("rank", lambda peak: str(peak.rank)),
+        Field("allocated", lambda peak: _mb(peak.allocated_bytes)),
+        Field("reserved", lambda peak: _mb(peak.reserved_bytes)),
+        Field("most reserved", lambda peak: _mb(peak.most_reserved_bytes)),
+        Field("at", lambda peak: duration(peak.time_ns)),
+        Field("in", lambda peak: printable(peak.operation or "-", 50), left=True),
+    ]
+    highest = max(peaks, key=lambda peak: peak.allocated_bytes)
+    known_bytes = sum(size for _, size in highest.held_by)
+    rows = [*highest.held_by[:_HOLDERS], ("before the recording", highest.allocated_bytes - known_bytes)]
+    holders: list[Field[tuple[str, int]]] = [
+        Field("MB", lambda row: _mb(row[1])),
+        Field("allocated in", lambda row: printable(row[0], 60), left=True),
+    ]
+    return [
+        "Memory of a rank at its peak in the step, MB, as its allocator recorded it",
+        *field_lines(fields, peaks[:_STAGES]),
+        *remaining_line(len(peaks) - _STAGES, "more ranks", "--json has all"),
+        f"Held then on rank {highest.rank}",
+        *field_lines(holders, [row for row in rows if row[1] > 0]),
+        *remaining_line(len(highest.held_by) - _HOLDERS, "more operations", "--json has all"),
+    ]
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f}"
+
+
 def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
     """Returns what the rows of a file tell: no limit, no memory of the loss and of single ops.
 
-    unknown: why they tell nothing.
+    unknown: why they tell nothing, "" of a run that has no rows.
     """
     if not memory:
-        return [f"Memory of a rank: not known, as {unknown}"]
+        return [f"Memory of a rank: not known, as {unknown}"] if unknown else []
     about = memory[0].activations is not None
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
     merged = _merge_equal_stages([_Line(file_memory, parts) for file_memory in memory])
@@ -120,10 +157,19 @@ def values(run: Run, options: PageOptions) -> dict[str, Any]:
     figures = run.model.model_figures
     if figures is not None:
         return figure_values(figures)
+    if run.model.memory_peaks:
+        return {"memory_peaks": field_values(_PEAK, run.model.memory_peaks)}
     memory = run.model.file_memory
     return {"memory": [_file_values(file_memory) for file_memory in memory]} if memory else {}
 
 
+_PEAK: list[Field[MemoryPeak]] = [
+    *keys("rank", "allocated_bytes", "reserved_bytes", "most_reserved_bytes", "time_ns", "operation"),
+    Field(
+        key="held_by",
+        value=lambda peak: [{"operation": name, "bytes": size} for name, size in peak.held_by],
+    ),
+]
 SECTION: Section[Run] = Section("memory", lines, values)
 
 

@@ -16,7 +16,8 @@ from simcore.render.report.accounts import ACCOUNTS, ESTIMATE
 from simcore.render.report.critical_path import CRITICAL_PATH, WAITS
 from simcore.render.report.measured import BANDWIDTHS, MEASURED, OPERATIONS
 from simcore.render.report.section import Field, PageOptions, Section, field_values, keys, page, values, wrap
-from simcore.render.report.usage import IMBALANCE, LINKS, USAGE
+from simcore.render.report.steps import STEPS
+from simcore.render.report.usage import FLOWS, IMBALANCE, LINKS, USAGE
 from simcore.trace.figures import Insight, microbatch_ns
 from simcore.units import plural
 
@@ -103,6 +104,7 @@ SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     HEAD,
     hang.SECTION,
+    STEPS,
     memory.SECTION,
     IMBALANCE,
     ACCOUNTS,
@@ -110,6 +112,7 @@ SECTIONS: tuple[Section[Run], ...] = (
     USAGE,
     nodes.SECTION,
     LINKS,
+    FLOWS,
     WAITS,
     ESTIMATE,
     layers.SECTION,

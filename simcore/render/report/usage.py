@@ -16,9 +16,10 @@ from simcore.render.report.section import (
 )
 from simcore.trace.figures import StreamUse
 from simcore.trace.track import ranks_of
-from simcore.units import byte_size, column_unit, in_unit, percent, plural
+from simcore.units import byte_size, column_unit, duration, format_number, in_unit, percent, plural
 
 if TYPE_CHECKING:
+    from simcore.flows.traffic import FlowPort, FlowReport
     from simcore.messages.network import LinkUse
     from simcore.trace.contexts import DimensionUse
     from simcore.trace.run import Run
@@ -176,6 +177,76 @@ def _link_json(run: Run, options: PageOptions) -> dict[str, Any]:
 
 
 LINKS: Section[Run] = Section("links", _link_lines, _link_json)
+
+
+def port_fields(step_ns: int) -> list[Field[FlowPort]]:
+    """Returns the columns of the ports of a topology."""
+    return [
+        Field("port", lambda port: f"{port.source} > {port.target}", left=True),
+        Field("Gb/s", lambda port: format_number(port.gbps)),
+        Field("bytes", lambda port: byte_size(port.bytes)),
+        Field("flows", lambda port: str(port.flows)),
+        Field("% busy", lambda port: percent(port.busy_ns, step_ns)),
+        Field("% full", lambda port: percent(port.full_ns, step_ns)),
+        Field("mean flows", lambda port: f"{port.mean_flows:.1f}"),
+        Field("most", lambda port: str(port.most_flows)),
+        Field("marks", lambda port: "" if port.marked_ns is None else f"{port.marked_flows} flows"),
+    ]
+
+
+def port_lines(report: FlowReport, step_ns: int, everything: bool) -> list[str]:
+    """Returns a line for each port, that which holds flows back longest first, and where congestion control
+    would slow flows down, which no time here has.
+    """
+    order = sorted(report.ports, key=lambda port: (-port.full_ns, -port.busy_ns, port.source, port.target))
+    displayed_ports = order if everything else order[:_MOST_LINKS]
+    remaining_count = len(order) - len(displayed_ports)
+    lines = [
+        f"What {plural(len(order), 'port')} carried in {plural(report.flows, 'flow')}; full: it held some "
+        "back",
+        *field_lines(port_fields(step_ns), displayed_ports),
+    ]
+    if remaining_count:
+        lines.append(f"  and {plural(remaining_count, 'port')} more (--json has all)")
+    marked_ports = report.marked_ports()
+    if marked_ports:
+        first = marked_ports[0]
+        since = duration(first.marked_ns or 0)
+        lines.append(
+            f"{report.control} would slow flows down at {plural(len(marked_ports), 'port')}, first at "
+            f"{first.source} > {first.target} from {since} on, where up to {first.marked_flows} flows queue; "
+            "no time here has it: ns-3 was up to twice as slow where it does"
+        )
+    return lines
+
+
+def port_values(report: FlowReport) -> dict[str, Any]:
+    """Returns `last_flow_end_ns`, `flows`, `links` and `marked`, the ports at which congestion control would
+    slow flows down.
+    """
+    return {
+        "last_flow_end_ns": report.last_flow_end_ns,
+        "flows": report.flows,
+        "links": [port.as_values() for port in report.ports],
+        "congestion": {
+            "control": report.control or None,
+            "ports": [[port.source, port.target] for port in report.marked_ports()],
+        },
+    }
+
+
+def _flow_lines(run: Run, options: PageOptions) -> list[str]:
+    report = run.network.flow_report
+    everything = options.every_layer or options.everything
+    return [] if report is None else port_lines(report, run.step_time_ns, everything)
+
+
+def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
+    report = run.network.flow_report
+    return {} if report is None else port_values(report)
+
+
+FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)
 
 
 _MAX_POSITIONS = 8

@@ -198,6 +198,9 @@ def find_idle(run: RunSums) -> Iterator[Idle]:
     """Yields a sentence from a twentieth of the step on, where no queue makes ranks wait."""
     idle_ns = [account.idle_ns for account in run.accounts]
     worst = max(idle_ns)
+    # Stages of an inference step are done one after another.
+    if run.simulation.workload.header.inference:
+        return
     if run.is_worth_saying(worst, 0.05) and not run.simulation.program.queued:
         yield Idle(step_ns=run.step_ns, ns=worst, who=name_stages(run, find_equal(idle_ns, worst)))
 

@@ -14,6 +14,7 @@ from simcore.workload.formats import (
     recordings,
     simai_text,
     span_csv,
+    training_log,
     unopened,
 )
 from simcore.workload.formats.format import FileHead, Format, head_of
@@ -28,6 +29,7 @@ FORMATS: tuple[Format, ...] = (
     op_table_json.FORMAT,
     *packed.FORMATS,
     span_csv.FORMAT,
+    training_log.FORMAT,
     *recordings.FORMATS,
     *unopened.FORMATS,
 )

@@ -15,9 +15,16 @@ _EVENTS = re.compile(
     rb'|^\s*\{\s*"(?:deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
 )
 
+# What wltui has exported: its categories may be those of Kineto.
+_EXPORT = re.compile(rb'^\s*\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"otherData"\s*:\s*\{\s*"wltui"\s*:')
+
 
 def _is_kineto(head: FileHead) -> bool:
     return head.raw.lstrip()[:1] in (b"{", b"[") and _EVENTS.search(head.raw) is not None
+
+
+def _is_export(head: FileHead) -> bool:
+    return head.raw.lstrip()[:1] == b"{" and _EXPORT.search(head.raw) is not None
 
 
 def _is_nsys(head: FileHead) -> bool:
@@ -25,6 +32,8 @@ def _is_nsys(head: FileHead) -> bool:
 
 
 FORMATS: tuple[Format, ...] = (
+    # Those of other programs are distinguished by all of their events.
+    Format("Chrome trace", _is_export, kind="profile", key="chrome", words="Chrome trace"),
     Format("Kineto trace", _is_kineto, kind="profile", key="kineto", words="PyTorch profiler (Kineto)"),
     Format("Nsight Systems export", _is_nsys, kind="profile", key="nsys", words="Nsight Systems"),
 )

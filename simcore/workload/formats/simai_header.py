@@ -32,12 +32,15 @@ _NUMBER_KEYS = {
     "ga": "ga",
     "all_gpus": "all_gpus",
     "pp_comm": "pp_comm",
+    "mode": "mode",
     "DLRM_LAST_BOTTOM_LAYER": "last_bottom_layer",
 }
 _LISTS = ("checkpoints", "checkpoint_initiates")
 # Our own: numbers between commas, in one word.
 _RESCALED = "rescaled_from"
 _HEADER_KEYS = frozenset((*_NUMBER_KEYS, *_LISTS, _RESCALED))
+# The mode of AICB's inference generator; training files state none.
+_INFERENCE = 1
 _DEGREES = ("tp", "ep", "pp")
 _POSITIVE = ("vpp", "all_gpus")
 _EXPECTED = "a number"
@@ -125,6 +128,7 @@ class HeaderReader:
             ga=get("ga"),
             all_gpus=get("all_gpus"),
             pp_comm=get("pp_comm"),
+            inference=get("mode") == _INFERENCE,
             checkpoints=self._present("checkpoints", rows),
             checkpoint_initiates=self._present("checkpoint_initiates", rows),
             last_bottom_layer=self._last_bottom_layer(rows),

@@ -99,7 +99,7 @@ def _read_body(
         message = _no_compute_message(len(rows), dialect)
         findings.add("warning", "compute-placeholder", message, TextCell("", rows.line[0], 1))
     diagnostics = findings.diagnostics()
-    return Workload(
+    workload = Workload(
         path=path,
         format=dialect,
         policy=policy,
@@ -115,6 +115,11 @@ def _read_body(
         diagnostics=diagnostics,
         row_policy=row_policy,
     )
+    if not header.inference:
+        return workload
+    from simcore.workload.inference import without_backward
+
+    return without_backward(workload)
 
 
 def _no_compute_message(rows: int, dialect: Dialect) -> str:

@@ -1,0 +1,47 @@
+"""Collectives on an otherwise idle topology: `wltui collective --network flows`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from simcore.flows.collectives import Collective
+from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic
+from simcore.records import NamedTuple
+from simcore.topology import Topology
+
+
+class FlowRun(NamedTuple):
+    """When each group has finished, ns, and what ports carried."""
+
+    ends: tuple[int, ...]
+    report: FlowReport
+
+
+def run_collectives(
+    topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int, rules: FlowRules
+) -> FlowRun:
+    """Runs a collective of `size` bytes of the whole buffer in each group, which begin together."""
+    traffic = FlowTraffic(topology, rules)
+    ends: dict[int, int] = {}
+    for index, ranks in enumerate(groups):
+        Collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))
+    traffic.run()
+    return FlowRun(tuple(ends[index] for index in range(len(groups))), traffic.report())
+
+
+def like_groups(npus: int, ranks: Sequence[int]) -> list[list[int]]:
+    """Returns the group and those like it: moved by whole ranks, without overlap, over the cluster.
+
+    >>> like_groups(8, [0, 2])
+    [[0, 2], [1, 3], [4, 6], [5, 7]]
+    """
+    used: set[int] = set()
+    groups = []
+    offsets = [rank - ranks[0] for rank in ranks]
+    for first in range(npus):
+        moved_ranks = [first + offset for offset in offsets]
+        if moved_ranks[-1] < npus and used.isdisjoint(moved_ranks):
+            used.update(moved_ranks)
+            groups.append(moved_ranks)
+    return groups

@@ -1,0 +1,539 @@
+"""Flows of a run on the links of a topology: an event queue in which every rate is a max-min fair share.
+
+Flows on one path are one bundle, which has one rate; rates are found anew for the bundles that a start or an
+end can affect, those that share links with it, link by link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from simcore.diagnostics import UsageError
+from simcore.flows.fair_shares import fair_rates
+from simcore.flows.routes import Route, Router
+from simcore.records import NamedTuple, Struct
+from simcore.topology import PacketRules, Topology
+
+# What a rank does before each flow, ns, beside the send latency.
+START_NS = 10
+SEND_LATENCY_NS = 3000
+_START, _END, _ARRIVE, _SETTLE = range(4)
+# From so many bundles on, ends within this part of the time since flows began are taken together: 4,032 flows
+# of 64 GPUs end at 4,000 times, and all rates take 10 ms each time.
+_MANY_BUNDLES = 512
+_GRAIN = 0.01
+_FIRST_PORT = 1e-6
+
+
+class FlowRules(Struct, frozen=True):
+    """How flows are sent."""
+
+    model: str = "ns3"
+    """`ns3`: packets, headers, acknowledgements and windows count; `plain`: bytes over bandwidth."""
+    send_latency: int = SEND_LATENCY_NS
+    """ns before each flow."""
+    ecmp: str = "simai"
+    """How one of several equal paths is chosen."""
+    nvls: bool = False
+    """Whether all-reduces inside a server are made by its switch."""
+    pxn: bool = False
+    """Whether a flow to another rail goes over NVLink to the GPU on that rail first."""
+    packets: PacketRules = PacketRules()
+
+    @property
+    def start_ns(self) -> int:
+        """ns from the call of a send to its first packet."""
+        return self.send_latency + (START_NS if self.model == "ns3" else 0)
+
+
+class FlowParameters(Protocol):
+    """The parameters of flows, None where the user stated nothing."""
+
+    @property
+    def flow_model(self) -> str: ...
+    @property
+    def send_latency(self) -> int | None: ...
+    @property
+    def ecmp(self) -> str | None: ...
+    @property
+    def nvls(self) -> str: ...
+    @property
+    def pxn(self) -> str: ...
+
+
+def rules_of(packets: PacketRules | None, parameters: FlowParameters) -> FlowRules:
+    """Returns the rules of flows, with the defaults of their model."""
+    is_ns3 = parameters.flow_model == "ns3"
+    latency = parameters.send_latency
+    return FlowRules(
+        parameters.flow_model,
+        latency if latency is not None else SEND_LATENCY_NS if is_ns3 else 0,
+        parameters.ecmp or ("simai" if is_ns3 else "seeded"),
+        parameters.nvls == "on",
+        parameters.pxn == "on",
+        packets or PacketRules(),
+    )
+
+
+class FlowPort(NamedTuple):
+    """What one direction of a link carried."""
+
+    source: int
+    target: int
+    gbps: float
+    bytes: int
+    flows: int
+    busy_ns: int
+    """How long at least one flow was on it."""
+    most_flows: int
+    """The most flows at once."""
+    mean_flows: float
+    """The mean number while it was busy."""
+    full_ns: int
+    """How long it held flows back."""
+    marked_ns: int | None
+    """Since when its queue would be marked, None if never."""
+    marked_flows: int
+    """The most flows that it held back then."""
+
+    def as_values(self) -> dict[str, Any]:
+        """Returns the fields as JSON prints them."""
+        return {**self._asdict(), "mean_flows": round(self.mean_flows, 3)}
+
+
+class FlowReport(NamedTuple):
+    """What the links of a run carried."""
+
+    last_flow_end_ns: int
+    flows: int
+    ports: list[FlowPort]
+    control: str
+    """The congestion control that the configuration names, "" for none."""
+
+    def marked_ports(self) -> list[FlowPort]:
+        """Returns the ports at which congestion control would slow flows down, the first marked first."""
+        marked_ports = [port for port in self.ports if port.marked_ns is not None]
+        return sorted(marked_ports, key=lambda port: port.marked_ns or 0) if self.control else []
+
+
+class _Path:
+    """A route with what its flows take of its links."""
+
+    __slots__ = ("ack_waits", "base_rtt_ns", "bundle", "first_ns", "links", "tail_ns", "uses")
+
+    def __init__(self, route: Route, topology: Topology, packets: PacketRules, plain: bool) -> None:
+        self.links = route.links
+        self.bundle: _Bundle | None = None
+        rates = [topology.links[link // 2].gbps for link in route.links]
+        latency = sum(topology.links[link // 2].latency_ns for link in route.links)
+        self.ack_waits: list[tuple[int, float]] = []
+        if plain:
+            self.uses = [(link, 8 / rate) for link, rate in zip(route.links, rates, strict=True)]
+            self.tail_ns = latency
+            self.first_ns: list[float] = []
+            self.base_rtt_ns = 0.0
+            return
+        full = [packets.full_ns(rate) or 1 for rate in rates]
+        self.uses = [(link, ns / packets.payload) for link, ns in zip(route.links, full, strict=True)]
+        # Of ports that would be full together the first holds its flows back, and no other has a queue.
+        self.uses[0] = self.uses[0][0], self.uses[0][1] * (1 + _FIRST_PORT)
+        back_ns = 0.0
+        for link in route.back:
+            there = topology.links[link // 2]
+            ack_ns = packets.ack_ns(there.gbps)
+            back_ns += there.latency_ns + ack_ns
+            # An acknowledgement waits for what is left of a packet, half of one in the mean.
+            self.ack_waits.append((link, packets.full_ns(there.gbps) / 2))
+            if ack_ns:
+                self.uses.append((link, ack_ns / packets.payload))
+        self.tail_ns = latency + back_ns
+        # The last packet is stored on every link but the slowest, which the bytes are timed by.
+        slowest = max(full)
+        full.remove(slowest)
+        self.first_ns = [ns / packets.payload for ns in full]
+        self.base_rtt_ns = latency + sum(full) + slowest + back_ns
+
+
+class _Bundle:
+    """Flows on one path while they move. served: bytes that each flow has got since the bundle began."""
+
+    __slots__ = ("bottleneck", "count", "ends", "path", "rate", "served", "since", "version")
+
+    def __init__(self, path: _Path, now: int) -> None:
+        self.path = path
+        self.count = 0
+        self.rate = 0.0
+        self.bottleneck = -1
+        self.served = 0.0
+        self.since = now
+        self.version = 0
+        # (served bytes at which a flow is over, its number, flow).
+        self.ends: list[tuple[float, int, _Flow]] = []
+
+
+class _Flow:
+    __slots__ = ("arrived", "key", "path", "size", "start_ns")
+
+    def __init__(self, path: _Path, size: int, start_ns: int, arrived: Callable[[Any, int], None], key: Any):
+        self.path, self.size, self.start_ns, self.arrived, self.key = path, size, start_ns, arrived, key
+
+
+class FlowTraffic:
+    """All flows of a run. Time is ns and never goes back; call `run_until` before `send` at a later time."""
+
+    def __init__(self, topology: Topology, rules: FlowRules) -> None:
+        self.topology = topology
+        self.rules = rules
+        self.router = Router(topology, rules.ecmp)
+        self.now = 0
+        self.last_end_ns = 0
+        self.flows = 0
+        self._plain = rules.model == "plain"
+        packets = rules.packets
+        window = self.router.window_bytes(packets) if packets.window and not self._plain else 0
+        self._window = -(-window // packets.payload) * packets.payload
+        self._paths: dict[Route, _Path] = {}
+        self._events: list[tuple[int, int, int, Any]] = []
+        self._sequence = 0
+        # Bundles that move, since when any does, when rates were found last, and when they will be.
+        self._moving = 0
+        self._busy_since = 0
+        self._settled_ns = 0
+        self._due_ns = -1
+        self._has_start = False
+        # Link -> bundles on it.
+        self._bundles_on: dict[int, dict[_Bundle, None]] = {}
+        self._touched: dict[int, None] = {}
+        self._outer = set(topology.switches)
+        self._marks = dict(packets.mark_from)
+        # Link -> [bytes, flows, busy since or -1, busy ns, flows now, most, flow-ns, last change].
+        self._ports: dict[int, list[float]] = {}
+        # Link -> since when it holds flows back, and how long it has.
+        self._full_since: dict[int, int] = {}
+        self._full_ns: dict[int, int] = {}
+        self._mark_times: dict[int, tuple[int, int]] = {}
+        # Port of a switch -> ns of its queue.
+        self._queue_ns: dict[int, float] = {}
+
+    def send(
+        self, delay: int, source: int, target: int, size: int, arrived: Callable[[Any, int], None], key: Any
+    ) -> None:
+        """Starts a flow `delay` ns from now; `arrived(key, ns)` is called when its last acknowledgement is
+        back.
+
+        Raises `UsageError` where no path leads there.
+        """
+        route = self.router.route(source, target)
+        if route is None:
+            ends = f"{self.topology.node_text(source)} to {self.topology.node_text(target)}"
+            raise UsageError(f"--network flows: no path over switches from {ends}")
+        path = self._paths.get(route)
+        if path is None:
+            path = self._paths[route] = _Path(route, self.topology, self.rules.packets, self._plain)
+        when = self.now + delay
+        self.flows += 1
+        self._push(when, _START, _Flow(path, size, when, arrived, key))
+
+    def next_ns(self) -> int | None:
+        """Returns the time of the next event; None without any."""
+        return self._events[0][0] if self._events else None
+
+    def run(self) -> None:
+        """Runs until no flow is left."""
+        self.settle()
+        while self._events:
+            self.run_until(self._events[0][0])
+            self.settle()
+
+    def run_until(self, last: int) -> None:
+        """Runs all events up to a time, inclusive, and finds the rates at that time."""
+        events = self._events
+        while events and events[0][0] <= last:
+            if events[0][0] > self.now:
+                self.settle()
+                # New rates may have made an earlier or a later end.
+                if not events or events[0][0] > last:
+                    break
+                self.now = max(events[0][0], self.now)
+            _, _, kind, item = heappop(events)
+            if kind == _START:
+                self._begin(item)
+            elif kind == _SETTLE:
+                pass
+            elif kind == _END:
+                bundle, version = item
+                if bundle.version == version:
+                    self._end(bundle)
+            else:
+                self.last_end_ns = max(self.last_end_ns, self.now)
+                item.arrived(item.key, self.now)
+        self.now = max(self.now, last)
+
+    def settle(self) -> None:
+        """Finds the rates of the flows that what began and ended now can affect.
+
+        Of many bundles ends are taken together: what a flow leaves free may lie idle for a short while.
+        """
+        if not self._touched:
+            return
+        if not self._has_start and self._moving >= _MANY_BUNDLES:
+            due = self._settled_ns + int((self.now - self._busy_since) * _GRAIN)
+            if self.now < due:
+                if self._due_ns != due:
+                    self._due_ns = due
+                    self._push(due, _SETTLE, None)
+                return
+        is_start, self._has_start = self._has_start, False
+        self._settled_ns = self.now
+        while self._touched:
+            bundles, links = self._connected(next(iter(self._touched)))
+            for link in links:
+                self._touched.pop(link, None)
+            if bundles:
+                self._share(bundles, links, is_start)
+
+    def report(self) -> FlowReport:
+        """Returns what the links carried."""
+        control = self.rules.packets.control_name if not self._plain else ""
+        return FlowReport(self.last_end_ns, self.flows, self.port_uses(), control)
+
+    def port_uses(self) -> list[FlowPort]:
+        """Returns what each direction of a link carried, where it carried anything, by its number."""
+        uses = []
+        for link, (size, flows, *_) in sorted(self._ports.items()):
+            self._count(link, 0)
+            port = self._ports[link]
+            busy = port[3] + (self.now - port[2] if port[2] >= 0 else 0)
+            there = self.topology.links[link // 2]
+            ends = (there.target, there.source) if link % 2 else (there.source, there.target)
+            full = self._full_ns.get(link, 0)
+            mark = self._mark_times.get(link)
+            uses.append(
+                FlowPort(
+                    *ends,
+                    there.gbps,
+                    int(size),
+                    int(flows),
+                    int(busy),
+                    int(port[5]),
+                    port[6] / busy if busy else 0.0,
+                    full,
+                    mark[0] if mark else None,
+                    mark[1] if mark else 0,
+                )
+            )
+        return uses
+
+    def _push(self, when: int, kind: int, item: Any) -> None:
+        self._sequence += 1
+        heappush(self._events, (when, self._sequence, kind, item))
+
+    def _begin(self, flow: _Flow) -> None:
+        path = flow.path
+        bundle = path.bundle
+        if bundle is None:
+            bundle = path.bundle = _Bundle(path, self.now)
+            if not self._moving:
+                self._busy_since = self.now
+            self._moving += 1
+            for link, _ in path.uses:
+                self._bundles_on.setdefault(link, {})[bundle] = None
+        self._has_start = True
+        self._serve(bundle)
+        bundle.count += 1
+        self._sequence += 1
+        heappush(bundle.ends, (bundle.served + self._work(flow.size), self._sequence, flow))
+        for link, _ in path.uses:
+            self._touched[link] = None
+        for link in path.links:
+            self._count(link, 1)
+            port = self._ports[link]
+            port[0] += flow.size
+            port[1] += 1
+
+    def _end(self, bundle: _Bundle) -> None:
+        """Ends the flows of a bundle that have got all their bytes: their last packets are on their way."""
+        self._serve(bundle)
+        path = bundle.path
+        ends = bundle.ends
+        # What rounding to whole ns leaves is less than what moves in one.
+        slack = bundle.rate
+        while ends and ends[0][0] <= bundle.served + slack:
+            _, _, flow = heappop(ends)
+            bundle.count -= 1
+            for link in path.links:
+                self._count(link, -1)
+            last = min(flow.size, self.rules.packets.payload)
+            tail = path.tail_ns + sum(path.first_ns) * last
+            for back, _ in path.ack_waits:
+                if back in self._queue_ns:
+                    tail += min(self._queue_ns[back], self._present_queue(back))
+            self._push(self.now + round(tail), _ARRIVE, flow)
+        for link, _ in path.uses:
+            self._touched[link] = None
+        bundle.version += 1
+        if not ends:
+            path.bundle = None
+            self._moving -= 1
+            for link, _ in path.uses:
+                self._bundles_on[link].pop(bundle, None)
+                self._full(link, False)
+
+    def _work(self, size: int) -> float:
+        """Returns the bytes of a flow with the header of a last packet that is not full."""
+        packets = self.rules.packets
+        rest = size % packets.payload
+        if self._plain or not rest:
+            return size
+        header = 52 * packets.payload / (packets.payload + 52)
+        return size - rest + rest * packets.payload / (packets.payload + 52) + header
+
+    def _serve(self, bundle: _Bundle) -> None:
+        bundle.served += (self.now - bundle.since) * bundle.rate
+        bundle.since = self.now
+
+    def _connected(self, link: int) -> tuple[list[_Bundle], list[int]]:
+        """Returns the bundles that a change on a link can affect, and their links."""
+        links = {link: None}
+        bundles: dict[_Bundle, None] = {}
+        waiting = [link]
+        bundles_on = self._bundles_on
+        while waiting:
+            for bundle in bundles_on.get(waiting.pop(), ()):
+                if bundle not in bundles:
+                    bundles[bundle] = None
+                    for other, _ in bundle.path.uses:
+                        if other not in links:
+                            links[other] = None
+                            waiting.append(other)
+        return list(bundles), list(links)
+
+    def _share(self, bundles: list[_Bundle], links: list[int], is_start: bool) -> None:
+        uses = [bundle.path.uses for bundle in bundles]
+        counts = [bundle.count for bundle in bundles]
+        for bundle in bundles:
+            self._serve(bundle)
+        waits = [self._ack_wait(bundle.path) for bundle in bundles]
+        rates, bottlenecks = fair_rates(uses, counts, self._caps(bundles, waits))
+        has_queue = not self._plain and self._queue(bundles, rates, bottlenecks, waits, links)
+        # Of many bundles the queues are those of the rates before: little has changed since.
+        if has_queue and (is_start or len(bundles) < _MANY_BUNDLES):
+            waits = [self._ack_wait(bundle.path) for bundle in bundles]
+            rates, bottlenecks = fair_rates(uses, counts, self._caps(bundles, waits))
+            self._queue(bundles, rates, bottlenecks, waits, links)
+        full: dict[int, int] = {}
+        for link, count in zip(bottlenecks, counts, strict=True):
+            full[link] = full.get(link, 0) + count
+        for link in links:
+            self._full(link, link in full)
+        for link, flows in full.items():
+            if link >= 0:
+                self._mark(link, flows)
+        for bundle, rate, link in zip(bundles, rates, bottlenecks, strict=True):
+            bundle.rate = rate
+            bundle.bottleneck = link
+            bundle.version += 1
+            wait = max(bundle.ends[0][0] - bundle.served, 0.0) / rate
+            self._push(self.now + int(wait + 0.999999), _END, (bundle, bundle.version))
+
+    def _caps(self, bundles: list[_Bundle], waits: list[float]) -> list[float]:
+        """Returns the rate at which the window of each flow is always in flight."""
+        if not self._window:
+            return [float("inf")] * len(bundles)
+        window = self._window
+        return [
+            window / (bundle.path.base_rtt_ns + wait) for bundle, wait in zip(bundles, waits, strict=True)
+        ]
+
+    def _ack_wait(self, path: _Path) -> float:
+        """Returns how long an acknowledgement waits behind data on its way back, ns: for what is left of a
+        packet, and for the queue of a full port of a switch.
+        """
+        wait = 0.0
+        for link, half_ns in path.ack_waits:
+            port = self._ports.get(link)
+            if port is not None and port[4]:
+                wait += max(half_ns, self._queue_ns.get(link, 0.0))
+        return wait
+
+    def _queue(
+        self,
+        bundles: list[_Bundle],
+        rates: list[float],
+        bottlenecks: list[int],
+        waits: list[float],
+        links: list[int],
+    ) -> bool:
+        """Finds the queue of each full port of a switch, in ns; returns whether any has one.
+
+        A flow that a port holds back has in its queue what is in flight (its window, or all that is left of
+        it) less what is on the wires and in acknowledgements. Two directions that are full delay each
+        other's acknowledgements: halfway from the queue before is where both are equal.
+        """
+        window = self._window or float("inf")
+        queued: dict[int, float] = {}
+        for bundle, rate, link, wait in zip(bundles, rates, bottlenecks, waits, strict=True):
+            if link < 0 or self._source(link) < self.topology.gpus:
+                continue
+            left = sum(min(window, end[0] - bundle.served) for end in bundle.ends)
+            waiting = left - bundle.count * rate * (bundle.path.base_rtt_ns + wait)
+            if waiting > 0:
+                queued[link] = queued.get(link, 0.0) + waiting
+        before = self._queue_ns
+        for link in links:
+            size = queued.get(link)
+            if size is None:
+                before.pop(link, None)
+            else:
+                per_byte = 8 / self.topology.links[link // 2].gbps
+                before[link] = (before.get(link, 0.0) + size * per_byte) / 2
+        return bool(queued)
+
+    def _present_queue(self, link: int) -> float:
+        """Returns the queue of a port now, ns: since its rates were found, flows have got shorter."""
+        size = 0.0
+        for bundle in self._bundles_on.get(link, ()):
+            if bundle.bottleneck == link:
+                served = bundle.served + (self.now - bundle.since) * bundle.rate
+                left = sum(max(end[0] - served, 0.0) for end in bundle.ends)
+                size += max(left - bundle.count * bundle.rate * bundle.path.base_rtt_ns, 0.0)
+        return size * 8 / self.topology.links[link // 2].gbps
+
+    def _source(self, link: int) -> int:
+        there = self.topology.links[link // 2]
+        return there.target if link % 2 else there.source
+
+    def _count(self, link: int, change: int) -> None:
+        """Counts a flow that comes to a link or leaves it."""
+        port = self._ports.get(link)
+        if port is None:
+            port = self._ports[link] = [0, 0, -1, 0, 0, 0, 0, self.now]
+        port[6] += port[4] * (self.now - port[7])
+        port[7] = self.now
+        if not port[4] and change > 0:
+            port[2] = self.now
+        port[4] += change
+        port[5] = max(port[5], port[4])
+        if not port[4] and port[2] >= 0:
+            port[3] += self.now - port[2]
+            port[2] = -1
+
+    def _full(self, link: int, is_full: bool) -> None:
+        since = self._full_since.get(link)
+        if is_full and since is None:
+            self._full_since[link] = self.now
+        elif not is_full and since is not None:
+            del self._full_since[link]
+            self._full_ns[link] = self._full_ns.get(link, 0) + self.now - since
+
+    def _mark(self, link: int, flows: int) -> None:
+        """Notes that a switch would mark packets: its queue has the windows of all that it holds back."""
+        if self._source(link) not in self._outer:
+            return
+        threshold = self._marks.get(self.topology.links[link // 2].gbps)
+        if threshold is None or not self._window or flows * self._window <= threshold * 1000:
+            return
+        since, most = self._mark_times.get(link, (self.now, 0))
+        self._mark_times[link] = (since, max(most, flows))

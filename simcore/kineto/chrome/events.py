@@ -1,0 +1,218 @@
+"""The events of a Chrome trace as spans: complete events, pairs of begin and end, and asynchronous ones."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from simcore.kineto.damage import Damage
+from simcore.kineto.events import Event, KinetoFile, batches
+from simcore.kineto.values import MOST_US, Pool, whole
+
+_ARGS = msgspec.json.Decoder(dict[str, Any])
+_NO_NAME = "(no name)"
+# Names of numbers in the arguments of events, those that tools write.
+_KEYS = {
+    "step": ("step", "iteration", "iter", "global_step", "step_id", "iteration_id"),
+    "microbatch": ("microbatch", "microbatch_id", "micro_batch", "micro_batch_id", "mb", "mb_id", "mbs_id"),
+    "chunk": ("model_chunk", "chunk", "chunk_id", "model_chunk_id", "vpp_rank", "virtual_stage"),
+    "rank": ("rank", "global_rank", "world_rank"),
+    "pp": ("pp_rank", "pipeline_rank", "stage", "stage_id", "pp_stage"),
+    "dp": ("dp_rank", "data_rank", "data_parallel_rank"),
+    "tp": ("tp_rank", "tensor_rank", "tensor_parallel_rank"),
+    "peer": ("peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
+}  # fmt: skip
+_KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
+# `known` is in what wltui exports of a recording: how the times are known.
+_TEXTS = frozenset((
+    "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",
+))  # fmt: skip
+NONE = -1
+_MOST_NUMBER = 10**12 - 1
+
+Thread = tuple[Any, Any]
+
+
+class ChromeSpans:
+    """Spans in the order in which they end in the file, as columns of equal length.
+
+    thread: an index into `threads`, (pid, tid) as written; start, end: ns; values: by key (`step`,
+    `microbatch` ...) what the arguments state, NONE where they do not; texts: by span some arguments that are
+    texts; event: the position in the file, from 0.
+    """
+
+    def __init__(self) -> None:
+        self.threads: dict[Thread, int] = {}
+        self.thread, self.start, self.end, self.event = array("i"), array("q"), array("q"), array("q")
+        self.name: list[str] = []
+        self.cat: list[str] = []
+        self.values = {key: array("q") for key in _KEYS}
+        self.texts: dict[int, dict[str, Any]] = {}
+        self.process_names: dict[Any, list[str]] = {}
+        self.thread_names: dict[Thread, str] = {}
+        # (thread, step, ns) of instants: they may bound a step.
+        self.instants: list[tuple[int, int, int]] = []
+        # What is not shown: counters, flows, instants without a step, ends without a begin ...
+        self.left = Counter[str]()
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def read_spans(
+    path: str, file: KinetoFile, damage: Damage, on_progress: Callable[[float], None] | None = None
+) -> ChromeSpans:
+    """Returns the spans of a file's events. Raises InputError for an event that is none."""
+    reader = _Reader()
+    first = 0
+    for batch in batches(path, file, damage, on_progress):
+        for at, event in enumerate(batch, first):
+            reader.take(at, event)
+        first += len(batch)
+    left = reader.spans.left
+    left["begin without an end"] += sum(map(len, reader.open.values())) + sum(
+        map(len, reader.open_async.values())
+    )
+    return reader.spans
+
+
+class _OpenEvent(msgspec.Struct, gc=False):
+    """An event that began, us as written."""
+
+    event_index: int
+    ts: float
+    name: str
+    cat: str
+    thread: int
+    args: Mapping[str, Any]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.spans = ChromeSpans()
+        self.pool = Pool()
+        self.appends = [(key, column.append) for key, column in self.spans.values.items()]
+        self.open: dict[int, list[_OpenEvent]] = {}
+        self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
+
+    def take(self, at: int, event: Event) -> None:
+        """Takes one event."""
+        phase = event.ph
+        if phase == "M":
+            self._take_name(event)
+            return
+        if phase not in "XBEbeiInR" or not phase:
+            self.spans.left["counter" if phase == "C" else "flow" if phase in "stf" else "other event"] += 1
+            return
+        ts = event.ts
+        if ts is None or not -MOST_US < ts < MOST_US:
+            self.spans.left["event without a time"] += 1
+            return
+        args = _args_of(event)
+        thread = self._thread(event)
+        name = self.pool[event.name] if type(event.name) is str and event.name else _NO_NAME
+        cat = self.pool[event.cat] if event.cat else ""
+        if phase == "X":
+            dur = event.dur or 0
+            if not dur < MOST_US:
+                self.spans.left["event without a time"] += 1
+                return
+            if dur < 0:
+                self.spans.left["negative duration"] += 1
+            self._add(_OpenEvent(at, ts, name, cat, thread, args), ts + max(dur, 0), args)
+        elif phase == "B":
+            self.open.setdefault(thread, []).append(_OpenEvent(at, ts, name, cat, thread, args))
+        elif phase == "E":
+            self._end(self.open.get(thread, []), ts, name, args)
+        elif phase == "b":
+            self.open_async.setdefault(_async_key(event, thread), []).append(
+                _OpenEvent(at, ts, name, cat, thread, args)
+            )
+        elif phase == "e":
+            self._end(self.open_async.get(_async_key(event, thread), []), ts, name, args)
+        else:
+            step = self._find_number(args, "step")
+            if step == NONE:
+                self.spans.left["instant"] += 1
+            else:
+                self.spans.instants.append((thread, step, _ns(ts)))
+
+    def _end(self, open_events: list[_OpenEvent], ts: float, name: str, args: Mapping[str, Any]) -> None:
+        """Ends the last event of this name that is open, of an end without a name the last one."""
+        for index in range(len(open_events) - 1, -1, -1):
+            if name in (_NO_NAME, open_events[index].name):
+                open_event = open_events.pop(index)
+                self._add(open_event, max(ts, open_event.ts), {**open_event.args, **args})
+                return
+        self.spans.left["end without a begin"] += 1
+
+    def _thread(self, event: Event) -> int:
+        threads = self.spans.threads
+        return threads.setdefault((event.pid, event.tid), len(threads))
+
+    def _add(self, open_event: _OpenEvent, end: float, args: Mapping[str, Any]) -> None:
+        spans = self.spans
+        if not _TEXTS.isdisjoint(args):
+            spans.texts[len(spans)] = {
+                key: value for key, value in args.items() if key in _TEXTS and isinstance(value, (str, list))
+            }
+        spans.thread.append(open_event.thread)
+        spans.start.append(_ns(open_event.ts))
+        spans.end.append(_ns(end))
+        spans.event.append(open_event.event_index)
+        spans.name.append(open_event.name)
+        spans.cat.append(open_event.cat)
+        values_by_key: dict[str, int] = {}
+        for word in args:
+            key = _KEY_OF.get(word)
+            if key is not None and key not in values_by_key:
+                values_by_key[key] = self._value(args[word])
+        for key, append in self.appends:
+            append(values_by_key.get(key, NONE))
+
+    @staticmethod
+    def _value(value: Any) -> int:
+        integer = whole(value)
+        return integer if integer is not None and 0 <= integer <= _MOST_NUMBER else NONE
+
+    def _find_number(self, args: Mapping[str, Any], key: str) -> int:
+        return next((self._value(args[word]) for word in _KEYS[key] if word in args), NONE)
+
+    def _take_name(self, event: Event) -> None:
+        args = _args_of(event)
+        spans = self.spans
+        name, labels = args.get("name"), args.get("labels")
+        if event.name == "process_name" and isinstance(name, str):
+            spans.process_names.setdefault(event.pid, []).insert(0, name)
+        elif event.name == "process_labels" and isinstance(labels, str):
+            spans.process_names.setdefault(event.pid, []).append(labels)
+        elif event.name == "thread_name" and isinstance(name, str):
+            spans.thread_names[event.pid, event.tid] = name
+
+
+def _ns(us: float) -> int:
+    """Returns a time, us as written, in ns."""
+    return us * 1000 if type(us) is int else round(us * 1000)
+
+
+def _async_key(event: Event, thread: int) -> tuple[Any, ...]:
+    identity = event.id if isinstance(event.id, (str, int, float)) else None
+    return event.cat, identity, thread if identity is None else event.pid
+
+
+def _args_of(event: Event) -> Mapping[str, Any]:
+    if not event.args:
+        return {}
+    try:
+        return _ARGS.decode(event.args)
+    except UnicodeDecodeError:
+        try:
+            return _ARGS.decode(bytes(event.args).decode("utf-8", "replace").encode())
+        except (ValueError, RecursionError):
+            return {}
+    except (ValueError, RecursionError):
+        return {}

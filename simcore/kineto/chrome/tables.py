@@ -1,0 +1,399 @@
+"""Makes the table of spans of a Chrome trace: ranks, kinds, groups and steps of its events."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from simcore.diagnostics import Diagnostic, InputError, Severity, printable
+from simcore.kineto.chrome.events import NONE, ChromeSpans, read_spans
+from simcore.kineto.chrome.ranks import Position, RankPositions, find_ranks
+from simcore.kineto.chrome.rules import (
+    IGNORED,
+    STEP,
+    WAITING,
+    Meaning,
+    Rule,
+    Rules,
+    communicates,
+    format_map,
+    recorded_meaning,
+)
+from simcore.kineto.damage import Damage
+from simcore.kineto.events import KinetoFile
+from simcore.kineto.recording import Recording, refuse_devices
+from simcore.kineto.span_tables import recordings_of
+from simcore.kineto.values import ranks_of, whole
+from simcore.kineto.vocabulary import category_of_group_name
+from simcore.units import plural
+from simcore.workload.spans import KINDS, TRANSFERS, UNSTATED, SpanGroup, SpanTable
+
+FORM = "chrome"
+_LISTED = 4
+_RANKS = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?(?:,\s*|$)")
+_MOST_MEMBERS, _MOST_STEP = 1 << 20, 10**12 - 1
+_SENDS_TO = {"forward": 1, "backward": -1}
+_AXIS_OF = {"tp": 0, "dp": 1, "pp": 2}
+
+
+def read_chrome(
+    path: str,
+    file: KinetoFile,
+    damage: Damage,
+    own_rules: Sequence[Rule] = (),
+    on_progress: Callable[[float], None] | None = None,
+) -> tuple[list[Recording], list[Diagnostic]]:
+    """Returns (a recording of each rank of a Chrome trace, diagnostics). own_rules: of `--trace-map`."""
+    maker = _Maker(path, read_spans(path, file, damage, on_progress), own_rules, _exported_step(file))
+    table = maker.table()
+    refuse_devices(path, len({*table.rank}))
+    recordings, diagnostics = recordings_of(path, FORM, table)
+    if len(recordings) == 1:
+        # Its clock is its own; which rank it is of, its file may say.
+        recordings[0].on_one_clock = False
+        if not maker.rank_positions.is_stated:
+            recordings[0].rank = None
+    return recordings, [*maker.diagnostics, *diagnostics]
+
+
+def starter_map(path: str, file: KinetoFile, damage: Damage, own_rules: Sequence[Rule] = ()) -> str:
+    """Returns a trace map with a rule for each name of the file's spans, those that no rule knows first."""
+    maker = _Maker(path, read_spans(path, file, damage), own_rules)
+    spans = maker.spans
+    counts = Counter(zip(spans.name, spans.cat, strict=True))
+    first: dict[tuple[str, str], int] = {}
+    for span, key in enumerate(zip(spans.name, spans.cat, strict=True)):
+        first.setdefault(key, span)
+    names = [
+        (*key, maker.thread_name(span), maker.meanings[span], counts[key]) for key, span in first.items()
+    ]
+    names.sort(key=lambda one: one[3].is_known)
+    return format_map(names[:1000])
+
+
+def _exported_step(file: KinetoFile) -> int | None:
+    """Returns the step of which all of a file's spans are, as exports of wltui state it; None for others."""
+    facts = file.otherData
+    step = whole(facts.get("step")) if isinstance(facts, dict) and "wltui" in facts else None
+    return step if step is not None and 0 <= step <= _MOST_STEP else None
+
+
+class _Maker:
+    def __init__(
+        self, path: str, spans: ChromeSpans, own_rules: Sequence[Rule], only_step: int | None = None
+    ) -> None:
+        self.path, self.spans, self.only_step = path, spans, only_step
+        self.diagnostics: list[Diagnostic] = []
+        if not len(spans):
+            message = "found no event with a time, expected spans: complete events, or begins and ends"
+            raise InputError(Diagnostic("error", "no-events", message, path))
+        rules = Rules(own_rules)
+        self.meanings: list[Meaning] = [
+            self._recorded(span) or rules.find(spans.name[span], spans.cat[span], self.thread_name(span))
+            for span in range(len(spans))
+        ]
+        self.rank_positions: RankPositions = find_ranks(spans, self.meanings)
+        self.rank = [self.rank_positions.threads[thread].rank for thread in spans.thread]
+        self.seat = {position: rank for rank, position in self.rank_positions.positions.items()}
+        self.groups: dict[SpanGroup, int] = {}
+        self.group_of: dict[tuple[int, str, str, int], int] = {}
+        self.has_chunks = len({*spans.values["chunk"]} - {NONE}) > 1
+
+    def _recorded(self, span: int) -> Meaning | None:
+        texts = self.spans.texts.get(span)
+        if texts is None or "known" not in texts:
+            return None
+        return recorded_meaning(self.spans.cat[span], texts.get("collective"))
+
+    def thread_name(self, span: int) -> str:
+        """Returns the name of a span's thread, "" for none."""
+        spans = self.spans
+        return spans.thread_names.get(self._thread_keys[spans.thread[span]], "")
+
+    @property
+    def _thread_keys(self) -> list[tuple[object, object]]:
+        if not hasattr(self, "_keys"):
+            self._keys: list[tuple[object, object]] = list(self.spans.threads)
+        return self._keys
+
+    def table(self) -> SpanTable:
+        """Returns the table of the spans that are shown."""
+        spans, meanings = self.spans, self.meanings
+        scopes = self._find_scopes()
+        steps, windows = self._find_steps()
+        kept_spans = [
+            span for span, meaning in enumerate(meanings)
+            if meaning.kind not in (STEP, WAITING, IGNORED) and span not in scopes
+        ]  # fmt: skip
+        if not kept_spans:
+            message = "found no span of work, expected complete events, or begins and ends, that are no steps"
+            raise InputError(Diagnostic("error", "no-events", message, self.path))
+        starts = self._find_arrivals(kept_spans)
+        table = SpanTable(line_noun="event", windows=windows, positions=self.rank_positions.positions)
+        streams: dict[str, int] = {}
+        base = min(0, min(starts))
+        kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
+        for span, start in zip(kept_spans, starts, strict=True):
+            meaning = meanings[span]
+            table.rank.append(self.rank[span])
+            table.start.append(start - base)
+            table.end.append(spans.end[span] - base)
+            table.name.append(spans.name[span])
+            table.kind.append(kind_ids[meaning.kind])
+            stream = self.rank_positions.threads[spans.thread[span]].stream
+            table.stream.append(streams.setdefault(stream, len(streams)))
+            table.group.append(self._group(span) if communicates(meaning.kind) else UNSTATED)
+            table.step.append(steps[span])
+            table.microbatch.append(self._microbatch(span))
+            table.line.append(spans.event[span])
+            if self.has_chunks:
+                table.chunk.append(int(meaning.values.get("chunk", spans.values["chunk"][span])))
+        if base:
+            table.windows = {key: (first - base, last - base) for key, (first, last) in windows.items()}
+        table.streams, table.groups = list(streams), list(self.groups)
+        table.has_steps = any(step != UNSTATED for step in {*table.step})
+        if not table.has_steps and self.only_step is not None:
+            table.step = array("q", (self.only_step,)) * len(table)
+            table.has_steps = True
+        if not table.has_steps:
+            table.step = array("q", bytes(8 * len(table)))
+            self._say("note", "no-steps", "no step is stated: all spans are taken to be of one step, 0")
+        self._note(kept_spans, len(scopes))
+        return table
+
+    # -- what spans say --------------------------------------------------------------
+
+    def _microbatch(self, span: int) -> int:
+        microbatch = self.meanings[span].values.get("microbatch")
+        return self.spans.values["microbatch"][span] if microbatch is None else int(microbatch)
+
+    def _find_scopes(self) -> set[int]:
+        """Returns the spans of no known kind that contain others of a known one on their thread: calls."""
+        spans = self.spans
+        order = sorted(
+            range(len(spans)), key=lambda span: (spans.thread[span], spans.start[span], -spans.end[span])
+        )
+        scopes: set[int] = set()
+        open_spans: list[int] = []
+        for span in order:
+            while open_spans and (
+                spans.thread[open_spans[-1]] != spans.thread[span]
+                or spans.end[open_spans[-1]] < spans.end[span]
+                or spans.end[open_spans[-1]] <= spans.start[span]
+            ):
+                open_spans.pop()
+            if self.meanings[span].is_known:
+                # Those below them are scopes already.
+                while open_spans:
+                    scopes.add(open_spans.pop())
+            else:
+                open_spans.append(span)
+        return scopes
+
+    def _find_steps(self) -> tuple[list[int], dict[tuple[int, int], tuple[int, int]]]:
+        """Returns (the step of each span, UNSTATED where nothing says it; from when to when each rank's steps
+        last, where more than their spans says it).
+        """
+        spans, windows = self.spans, dict[tuple[int, int], tuple[int, int]]()
+        steps = [
+            int(meaning.values.get("step", value))
+            for meaning, value in zip(self.meanings, spans.values["step"], strict=True)
+        ]
+
+        def widen(rank: int, step: int, first: int, last: int) -> None:
+            before = windows.get((rank, step), (first, last))
+            windows[rank, step] = min(first, before[0]), max(last, before[1])
+
+        for thread, step, time_ns in spans.instants:
+            widen(self.rank_positions.threads[thread].rank, step, time_ns, time_ns)
+        by_rank: dict[int, list[tuple[int, int, int]]] = {}
+        for span, meaning in enumerate(self.meanings):
+            if meaning.kind == STEP and steps[span] != NONE:
+                by_rank.setdefault(self.rank[span], []).append(
+                    (spans.start[span], spans.end[span], steps[span])
+                )
+                widen(self.rank[span], steps[span], spans.start[span], spans.end[span])
+        for marks in by_rank.values():
+            marks.sort()
+        for span, step in enumerate(steps):
+            marks = by_rank.get(self.rank[span], [])
+            if step == NONE and marks:
+                at = bisect_right(marks, (spans.start[span], spans.end[span] + (1 << 62), 0)) - 1
+                if at >= 0 and spans.start[span] < marks[at][1]:
+                    steps[span] = marks[at][2]
+        return steps, windows
+
+    def _find_arrivals(self, kept_spans: Sequence[int]) -> list[int]:
+        """Returns when each shown span begins: where the file says from when on a rank waits for it, then."""
+        spans = self.spans
+        starts = [spans.start[span] for span in kept_spans]
+        by_name: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        waits = [span for span, meaning in enumerate(self.meanings) if meaning.kind == WAITING]
+        if not waits:
+            return starts
+        for index, span in enumerate(kept_spans):
+            by_name.setdefault((self.rank[span], spans.name[span]), []).append((spans.end[span], index))
+        for some in by_name.values():
+            some.sort()
+        for span in waits:
+            name = spans.texts.get(span, {}).get("for")
+            some = by_name.get((self.rank[span], name), []) if isinstance(name, str) else []
+            at = bisect_right(some, (spans.end[span], -1))
+            if at < len(some):
+                index = some[at][1]
+                starts[index] = min(starts[index], spans.start[span])
+        return starts
+
+    # -- who communicates ------------------------------------------------------------
+
+    def _group(self, span: int) -> int:
+        """Returns the group of a span; of spans that say the same on one thread it is computed once."""
+        spans = self.spans
+        if span in spans.texts:
+            return self._find_group(span)
+        key = spans.thread[span], spans.name[span], spans.cat[span], spans.values["peer"][span]
+        group = self.group_of.get(key)
+        if group is None:
+            group = self.group_of[key] = self._find_group(span)
+        return group
+
+    def _find_group(self, span: int) -> int:
+        spans, meaning = self.spans, self.meanings[span]
+        texts = spans.texts.get(span, {})
+        name = next((texts[key] for key in ("group", "process_group", "pg_name", "comm_group")
+                     if isinstance(texts.get(key), str)), "")  # fmt: skip
+        axis = meaning.group or next(
+            (
+                axis for text in (name, spans.name[span], self.thread_name(span), spans.cat[span])
+                if (axis := category_of_group_name(text)) != "comm"
+            ),
+            "pp" if meaning.kind in TRANSFERS else "",
+        )  # fmt: skip
+        ranks = _parse_ranks(texts.get("ranks", texts.get("members")))
+        if meaning.kind in TRANSFERS:
+            ranks = self._partners(span) or (ranks if ranks is not None and len(ranks) == 2 else None)
+        elif ranks is None:
+            ranks = self._members(self.rank[span], axis)
+        return self.groups.setdefault(SpanGroup(name or axis, ranks), len(self.groups))
+
+    def _members(self, rank: int, axis: str) -> tuple[int, ...] | None:
+        """Returns the ranks along an axis of the layout, None where it is not known."""
+        positions = self.rank_positions.positions
+        own = positions.get(rank)
+        if axis == "world":
+            return tuple(sorted({*self.rank}))
+        if own is None:
+            return None
+        if axis == "embedding":
+            last = max(stage for _, _, stage in positions.values())
+            ends = {self.seat.get((*own[:2], stage)) for stage in (0, last)}
+            return tuple(sorted(rank for rank in ends if rank is not None))
+        if axis not in _AXIS_OF:
+            return None
+        free = _AXIS_OF[axis]
+        return tuple(sorted(
+            other for other, position in positions.items()
+            if all(at == free or position[at] == own[at] for at in range(3))
+        ))  # fmt: skip
+
+    def _partners(self, span: int) -> tuple[int, ...] | None:
+        """Returns the two ranks of a transfer, None where they are not known."""
+        spans, meaning, rank = self.spans, self.meanings[span], self.rank[span]
+        texts = spans.texts.get(span, {})
+        if "known" in texts:
+            return _parse_ranks(texts.get("ranks"))
+        peer: int | None = spans.values["peer"][span]
+        if peer == NONE:
+            position = self.rank_positions.positions.get(rank)
+            if position is None:
+                return None
+            peer = self._peer_by_stage(span, meaning, position)
+        return None if peer is None or peer == rank else tuple(sorted((rank, peer)))
+
+    def _peer_by_stage(self, span: int, meaning: Meaning, position: Position) -> int | None:
+        other_stage = meaning.values.get("to", meaning.values.get("from"))
+        if other_stage is not None:
+            return self.seat.get((*position[:2], int(other_stage)))
+        spans = self.spans
+        text = f"{spans.name[span]} {spans.cat[span]}".lower()
+        words = [
+            word for word in _SENDS_TO if word in text or {"forward": "fwd", "backward": "bwd"}[word] in text
+        ]
+        if len(words) != 1:
+            return None
+        stage = position[2] + _SENDS_TO[words[0]] * (1 if meaning.kind == "send" else -1)
+        if self.has_chunks:
+            stage %= max(stage for _, _, stage in self.rank_positions.positions.values()) + 1
+        return self.seat.get((*position[:2], stage))
+
+    # -- what is said ----------------------------------------------------------------
+
+    def _note(self, kept_spans: Sequence[int], scopes: int) -> None:
+        spans = self.spans
+        unknown = Counter(spans.name[span] for span in kept_spans if not self.meanings[span].is_known)
+        if unknown:
+            ns = sum(
+                spans.end[span] - spans.start[span] for span in kept_spans if not self.meanings[span].is_known
+            )
+            listed = ", ".join(
+                f"{printable(name, 40)} ({count})" for name, count in unknown.most_common(_LISTED)
+            )
+            more = f" and {len(unknown) - _LISTED} more names" if len(unknown) > _LISTED else ""
+            of_all = sum(spans.end[span] - spans.start[span] for span in kept_spans) or 1
+            share = f"{100 * ns / of_all:.0f} % of the time of all"
+            message = (
+                f"{plural(sum(unknown.values()), 'span')} that no rule knows, {share}, busy time without a "
+                f"phase: {listed}{more}; --trace-map FILE says what they are, and "
+                "wltui check FILE --save-map MAP writes one to begin with"
+            )
+            self._say("note", "unknown-span", message)
+        left = {what: count for what, count in spans.left.items() if count}
+        if negative := left.pop("negative duration", 0):
+            message = f"{plural(negative, 'event')} with a negative duration, taken as 0"
+            self._say("warning", "negative-duration", message)
+        untimed = {what: left.pop(what) for what in _PLURALS if what in left}
+        if untimed:
+            self._say("warning", "no-time", f"{_listed(untimed)}, left out")
+        if scopes:
+            left["call around others"] = scopes
+        if left:
+            self._say("note", "spans-not-shown", f"not shown: {_listed(left)}")
+
+    def _say(self, severity: Severity, code: str, message: str) -> None:
+        self.diagnostics.append(Diagnostic(severity, code, message, self.path))
+
+
+# What is left out for want of a time, if it is several.
+_PLURALS = {
+    "begin without an end": "begins without an end", "end without a begin": "ends without a begin",
+    "event without a time": "events without a time",
+}  # fmt: skip
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{count} {_PLURALS[what]}" if count > 1 and what in _PLURALS
+        else plural(count, "call") + " around others" if what == "call around others"
+        else plural(count, what)
+        for what, count in sorted(counts.items())
+    )  # fmt: skip
+
+
+def _parse_ranks(value: object) -> tuple[int, ...] | None:
+    """Returns the ranks of `[0, 1]` or `0-3,8`, ascending; None for all else."""
+    ranks = ranks_of(value)
+    if ranks is not None:
+        return tuple(sorted({*ranks}))
+    if (
+        not isinstance(value, str)
+        or len(value) > _MOST_MEMBERS
+        or not re.fullmatch(rf"(?:{_RANKS.pattern})+", value)
+    ):
+        return None
+    ends = [(int(first), int(last or first)) for first, last in _RANKS.findall(value)]
+    if any(last < first for first, last in ends) or sum(last - first for first, last in ends) > _MOST_MEMBERS:
+        return None
+    return tuple(sorted({rank for first, last in ends for rank in range(first, last + 1)}))

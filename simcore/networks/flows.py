@@ -1,0 +1,177 @@
+"""`flows`: every message a flow on the links of a topology, with max-min fair shares (docs/flows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simcore.cluster import Cluster, GroupShape, TransferShape, group_ranks
+from simcore.diagnostics import UsageError
+from simcore.flows.collectives import Collective, estimate_flows
+from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
+from simcore.folding.graph import PortFactors
+from simcore.layout import Layout
+from simcore.networks.analytical import Analytical
+from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
+from simcore.parameters import flag_of
+from simcore.program.ops import CollectiveCost
+from simcore.records import NamedTuple, field
+
+if TYPE_CHECKING:
+    from simcore.folding import Folding
+    from simcore.program import Program
+
+# Some 20,000 flows are simulated in a second where ports are shared: more than these would take minutes.
+MOST_FLOWS = 4_000_000
+_PER_SECOND = 20_000
+
+
+class FlowPayload(NamedTuple):
+    """Bytes of the whole buffer that a collective moves, or with None a transfer."""
+
+    collective: str | None
+    size: int
+
+    def scaled(self, factor: float) -> FlowPayload:
+        """Returns the payload with `factor` times the bytes: no duration of a flow is known before."""
+        return self if factor == 1.0 else FlowPayload(self.collective, round(self.size * factor))
+
+
+class FlowTransport:
+    """The flows of a run; satisfies `PortTransport`. ranks: the rank of each rank class of the engine."""
+
+    def __init__(self, traffic: FlowTraffic, ranks: Sequence[int]) -> None:
+        self._traffic = traffic
+        self._ranks = ranks
+        self._over: list[object] = []
+
+    def start(
+        self,
+        now: int,
+        token: object,
+        payload: FlowPayload,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        stream: int,
+    ) -> None:
+        """Begins a collective of rank classes, or a transfer from one to another."""
+        self._traffic.now = max(now, self._traffic.now)
+        if payload.collective is not None:
+            ranks = sorted(self._ranks[sender] for sender in senders)
+            Collective(
+                self._traffic, ranks, payload.collective, payload.size, lambda _: self._over.append(token)
+            )
+        elif not payload.size:
+            self._over.append(token)
+        else:
+            source, target = self._ranks[senders[0]], self._ranks[receivers[0]]
+            delay = self._traffic.rules.start_ns
+            self._traffic.send(delay, source, target, payload.size, lambda *_: self._over.append(token), None)
+
+    def next_ns(self) -> int | None:
+        """Returns when something happens next; None when no flow is in flight."""
+        return self._traffic.now if self._over else self._traffic.next_ns()
+
+    def finished(self, now: int) -> list[object]:
+        """Returns the tokens of what is over at `now`, in the order in which it ended."""
+        self._traffic.run_until(now)
+        over, self._over = self._over, []
+        return over
+
+    def settle(self, now: int) -> None:
+        """Shares links anew, after all starts and ends of `now`."""
+        self._traffic.settle()
+
+    def uses(self) -> None:
+        """Returns None: links are in `flow_report`."""
+
+    def heat(self) -> None:
+        """Returns None, as `uses`."""
+
+    def flow_report(self) -> FlowReport:
+        """Returns what the links carried, and when the last flow ended."""
+        return self._traffic.report()
+
+
+class FlowNetwork(Analytical):
+    """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated as well."""
+
+    rules: FlowRules = FlowRules()
+    _alone: dict[tuple[GroupShape, str, int], int] = field(default_factory=dict)
+
+    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
+        key = (group_collective.shape, group_collective.collective, group_collective.size)
+        if key not in self._alone:
+            ranks = group_ranks(self.cluster, group_collective.shape)
+            if ranks is None or not group_collective.size:
+                self._alone[key] = super().collective_ns(group_collective)
+            else:
+                assert self.cluster.topology is not None
+                traffic = FlowTraffic(self.cluster.topology, self.rules)
+                Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
+                traffic.run()
+                self._alone[key] = traffic.last_end_ns
+        return round(self._alone[key] * scale)
+
+    def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
+        """Returns the ns of a transfer in closed form, with what it costs to send."""
+        return super().transfer_ns(shape, ports, size) + (self.rules.start_ns if size else 0)
+
+    def explain_collective(self, group_collective: GroupCollective) -> str:
+        alone = self.collective_ns(group_collective)
+        return f"as flows on the links of {self.words()}: {alone} ns alone"
+
+    def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
+        words = super().explain_transfer(shape, ports, size)
+        return f"{words}, and {self.rules.start_ns} ns before it is sent"
+
+    def words(self) -> str:
+        assert self.cluster.topology is not None
+        return self.cluster.topology.words()
+
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> FlowPayload:
+        return FlowPayload(collective, size)
+
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> FlowPayload:
+        return FlowPayload(None, size)
+
+    def make_transport(self, folding: Folding) -> PortTransport:
+        assert self.cluster.topology is not None
+        traffic = FlowTraffic(self.cluster.topology, self.rules)
+        return FlowTransport(traffic, [one.ranks.blocks[0].first for one in folding.classes])
+
+    def check_size(self, program: Program, folding: Folding) -> None:
+        total = 0.0
+        assert self.cluster.topology is not None
+        per_server = self.cluster.topology.gpus_per_server
+        for rank_class in folding.classes:
+            ops = program.stages[rank_class.stage].ops
+            for cost_index in ops.cost:
+                cost = program.costs[cost_index]
+                if isinstance(cost, CollectiveCost):
+                    members = folding.group_classes[rank_class.groups[cost.group]].shape.members
+                    total += estimate_flows(cost.collective, members, per_server) / max(members, 1)
+        if total > MOST_FLOWS:
+            raise UsageError(
+                f"--network flows: the step is about {round(total)} flows, some {round(total / _PER_SECOND)} "
+                f"s: at most {MOST_FLOWS} are simulated; --network shared is faster"
+            )
+
+
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
+    """Returns the network of a run: see `NetworkModel`."""
+    names = ("comm_scale", "jitter", "slow_link")
+    refused_flags = [
+        flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default
+    ]
+    if refused_flags:
+        raise UsageError(
+            f"{', '.join(refused_flags)}: not under --network flows, where durations of flows are found as "
+            "they go; a cluster file's failed and slow change links"
+        )
+    if cluster.topology is None:
+        raise UsageError(
+            "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
+        )
+    rules = rules_of(cluster.packets, parameters)
+    return FlowNetwork(cluster, rules=rules)

@@ -1,0 +1,17 @@
+"""The topology room: nodes and links of a network, where they come from, and the paths through them.
+
+Import from here all that `__all__` names.
+"""
+
+from simcore.topology.generators import GENERATORS, generate_topology, is_generator
+from simcore.topology.model import Link, Topology
+from simcore.topology.packets import PacketRules
+
+__all__ = [
+    "GENERATORS",
+    "Link",
+    "PacketRules",
+    "Topology",
+    "generate_topology",
+    "is_generator",
+]

@@ -6,6 +6,7 @@
 # make digests        writes golden files and digests anew (tests/digests) and says what has changed
 # make digests-check  says so, writes nothing, and fails if anything has
 # make gallery writes the pages of docs/gallery, which git does not keep, and pictures of them
+# make wheel makes a wheel of the tracked files in dist; make sbom prints its bill of materials
 # make shell writes the shell completions and the manual page anew, from the parsers of the commands
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test check prove bench lint collected digests digests-check pictures gallery shell clean
+.PHONY: run test check prove bench lint collected digests digests-check pictures gallery shell wheel sbom clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -66,6 +67,16 @@ $(VENV)/.stamp-test: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.stamp-run
+
+# A wheel of the files that git knows, as they were committed: nothing else that lies here can get in.
+wheel: $(VENV)/.stamp-test
+	rm -rf build/tracked && mkdir -p build/tracked
+	git archive HEAD | tar -x -C build/tracked
+	cd build/tracked && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
+
+# The bill of materials of what is installed here, CycloneDX as JSON.
+sbom: $(VENV)/.stamp-run
+	@$(BIN)/python docs/sbom.py
 
 # The pictures of README and docs, by the program itself.
 pictures: $(VENV)/.stamp-run

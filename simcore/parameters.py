@@ -1315,8 +1315,6 @@ class OpeningOptions(Struct, frozen=True):
     """Those rules, once the file is read."""
     cache: bool = True
     """Whether what was read may be stored for the next time."""
-    host: bool = True
-    """Whether host events beside a device are read too: the timeline displays them, no figure needs them."""
 
     @property
     def profiler_option(self) -> str:

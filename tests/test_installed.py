@@ -8,7 +8,9 @@ built from a distribution whose `include` lacks `fixtures`.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import shutil
 import sys
 import tarfile
 import venv
@@ -157,6 +159,33 @@ def quiet() -> dict[str, str]:
 def files(folder: Path) -> set[str]:
     """All that is in a folder, however deep."""
     return {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
+
+
+def test_a_wheel_has_what_is_committed_alone(tmp_path: Path) -> None:
+    needs("hatchling")
+    if not (ROOT / ".git").exists() or shutil.which("make") is None:
+        pytest.skip("this is no checkout with make")
+    folder = tmp_path / "clone"
+    assert process(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(folder)]).returncode == 0
+    (folder / "simcore" / "notes_of_mine.py").write_text("secret = 1")
+    done = process(
+        ["make", "-C", str(folder), "wheel", f"BIN={Path(sys.executable).parent}", "-o", ".venv/.stamp-test"]
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (folder / "dist").glob("*.whl")
+    files = content(wheel)
+    assert "simcore/notes_of_mine.py" not in files
+    assert "simcore/__init__.py" in files
+
+
+def test_the_bill_of_materials_has_what_is_imported() -> None:
+    needs("packaging")
+    done = process([sys.executable, str(ROOT / "docs" / "sbom.py")])
+    if done.returncode:
+        pytest.skip(f"a checkout that is not installed: {done.stderr}")
+    bill = json.loads(done.stdout)
+    assert {"msgspec", "textual", "rich", "pyyaml"} <= {one["name"] for one in bill["components"]}
+    assert all(one["version"] and one["purl"] for one in bill["components"])
 
 
 def test_a_source_distribution_has_what_make_test_needs_and_makes_the_same_wheel(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ class SearchIndex:
         from tui.synonyms import meanings
 
         cluster, layout = (getattr(self._form[1], name, None) for name in ("cluster", "layout"))
-        if cluster is None or layout is None or not cluster.dims:
+        # A draft's network may have fewer places than the draft has ranks.
+        if cluster is None or layout is None or not cluster.dims or layout.world > cluster.npus:
             return meanings(typed, 0, {})
         return meanings(typed, len(cluster.dims), crossed_dimensions(cluster, layout))
 

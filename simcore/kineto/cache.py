@@ -44,11 +44,12 @@ _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
 _ENDS = 1 << 16
 _SUFFIX = ".columns"
-# Suffixes of a cached file: without what the host of a device did; with the last step alone.
-_BARE, LAST = ".bare", ".last"
+# Suffix of a cached file with the last step alone.
+LAST = ".last"
 
-# What the cache writes, and nothing else is removed: entries, and what a killed program left of one.
-_ENTRY = re.compile(r"[0-9a-f]{32}\.columns(\.bare)?(\.last)?(\.[0-9]{1,10})?")
+# What the cache writes, and nothing else is removed: entries of any version, and parts that a killed program
+# left.
+_ENTRY = re.compile(r"[0-9a-f]{32}\.columns(\.[a-z]{1,8}){0,2}(\.[0-9]{1,10})?")
 # The start of an entry, and the bytes of the checksum behind it.
 _MAGIC = b"wltui columns\n"
 _CHECKSUM_BYTES = 4
@@ -135,27 +136,25 @@ def directory() -> str:
     return os.path.join(base, "wltui", "traces")
 
 
-def find_cache_paths(path: str, names: tuple[str | None, ...], host: bool = True) -> tuple[str, ...]:
-    """Returns the paths at which usable columns of the file at `path` may be cached, first the one to write
-    to; () for a file that is not worth it. names: the expressions that it is read with. host: see
-    `ReadOptions`; columns with the host's are usable without it, too.
+def find_cache_path(path: str, names: tuple[str | None, ...]) -> str | None:
+    """Returns the path at which the columns of the file at `path` are cached; None for a file that is not
+    worth it. names: the expressions that it is read with.
     """
     import hashlib
 
     try:
         status = os.stat(path)
         if status.st_size < _LEAST_BYTES:
-            return ()
+            return None
         with open(path, "rb") as file:
             ends = file.read(_ENDS)
             file.seek(-_ENDS, os.SEEK_END)
             ends += file.read()
     except OSError:
-        return ()
+        return None
     facts = f"{_VERSION}\0{os.path.realpath(path)}\0{status.st_size}\0{status.st_mtime_ns}\0{names}\0"
     key = hashlib.sha256(facts.encode("utf-8", "surrogateescape") + ends).hexdigest()[:32]
-    cache_path = os.path.join(directory(), key + _SUFFIX)
-    return (cache_path,) if host else (cache_path + _BARE, cache_path)
+    return os.path.join(directory(), key + _SUFFIX)
 
 
 def load(cache_path: str, path: str) -> Read | None:
@@ -230,9 +229,10 @@ def _is_private(folder: str) -> bool:
     return False
 
 
-def is_kept(path: str, names: tuple[str | None, ...], host: bool = True) -> bool:
-    """Returns whether there is an entry of the file at `path`. names, host: see `find_cache_paths`."""
-    return any(map(os.path.exists, find_cache_paths(path, names, host)))
+def is_kept(path: str, names: tuple[str | None, ...]) -> bool:
+    """Returns whether there is an entry of the file at `path`. names: see `find_cache_path`."""
+    cache_path = find_cache_path(path, names)
+    return cache_path is not None and os.path.exists(cache_path)
 
 
 def keep(cache_path: str, read: Read) -> None:
@@ -272,7 +272,7 @@ def _make_room(folder: str, size: int) -> None:
             continue
         with contextlib.suppress(OSError):
             status = entry.stat(follow_symlinks=False)
-            if match[3] is not None and time.time() - status.st_mtime > _STALE_SECONDS:
+            if match[2] is not None and time.time() - status.st_mtime > _STALE_SECONDS:
                 os.unlink(entry.path)
             elif stat.S_ISREG(status.st_mode):
                 files.append((status.st_mtime_ns, status.st_size, entry.path))

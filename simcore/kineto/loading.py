@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.kineto.cache import LAST, Read, find_cache_paths, is_kept, keep, load
+from simcore.kineto.cache import LAST, Read, find_cache_path, is_kept, keep, load
 from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
@@ -63,8 +63,6 @@ class ReadOptions(NamedTuple):
     """The only step whose operations are read, None for the last whole one."""
     whole: bool = True
     """Whether the operations of all steps are read."""
-    host: bool = True
-    """Whether what the host of a device did is read."""
     rules: tuple[Rule, ...] = ()
     """Those of the user, for the spans of Chrome traces."""
 
@@ -83,42 +81,23 @@ def read_one(path: str, part: ReadOptions, on_progress: OnProgress | None = None
     """Returns the recordings of a file, and diagnostics. on_progress: gets the share that is read, now and
     then.
     """
-    recordings, diagnostics = _read_or_load(path, part, on_progress)
-    if not part.host:
-        # Columns cached by the screens have the host: the diagnostics must not depend on who came first.
-        for recording in recordings:
-            recording.columns.host = None
-    return recordings, diagnostics
-
-
-def _read_or_load(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
-    cache_paths = find_cache_paths(path, part.patterns, part.host) if part.keep else ()
-    if part.is_last:
-        last = _load_first(path, [cached + LAST for cached in cache_paths])
+    cache_path = find_cache_path(path, part.patterns) if part.keep else None
+    if cache_path is not None and part.is_last:
+        last = load(cache_path + LAST, path)
         if last is not None:
             return last
-    read = _load_first(path, cache_paths)
+    read = None if cache_path is None else load(cache_path, path)
     if read is None:
         read = _read(path, part, on_progress)
-        if cache_paths:
-            keep(cache_paths[0], read)
+        if cache_path is not None:
+            keep(cache_path, read)
     if part.whole:
         return read
     step_recordings = [recording.with_step(part.step) for recording in read[0]], read[1]
-    if (
-        cache_paths
-        and part.is_last
-        and any(recording.only_step is not None for recording in step_recordings[0])
-    ):
-        keep(cache_paths[0] + LAST, step_recordings)
+    has_step = any(recording.only_step is not None for recording in step_recordings[0])
+    if cache_path is not None and part.is_last and has_step:
+        keep(cache_path + LAST, step_recordings)
     return step_recordings
-
-
-def _load_first(path: str, cache_paths: Sequence[str]) -> Read | None:
-    """Returns what is cached of a file at the first of these paths that has it."""
-    return next(
-        (content for cache_path in cache_paths if (content := load(cache_path, path)) is not None), None
-    )
 
 
 def _read(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
@@ -140,7 +119,7 @@ def read_bytes(
 ) -> Read:
     """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
-        return read_file_events(path, data, part.names, part.host, on_progress, part.step_names, part.rules)
+        return read_file_events(path, data, part.names, on_progress, part.step_names, part.rules)
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):
@@ -160,7 +139,7 @@ def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
     read: list[Recording] = []
     diagnostics: list[Diagnostic] = []
     errors: list[Diagnostic] = []
-    cached_paths = {file.path for file in files if part.keep and is_kept(file.path, part.patterns, part.host)}
+    cached_paths = {file.path for file in files if part.keep and is_kept(file.path, part.patterns)}
     uncached = [file for file in files if file.path not in cached_paths]
     workers = _workers(uncached)
     with ReadingLine([(f"rank {file.rank}", file.bytes) for file in uncached]) as progress:

@@ -34,12 +34,15 @@ from simcore.measured.run import (
 )
 from simcore.parameters import OpeningOptions
 from simcore.ranks import RankSet
-from simcore.units import duration, plural
+from simcore.units import byte_size, duration, plural
 from simcore.workload.formats import format_of
+from simcore.workload.memory import free_bytes
 from simcore.workload.source import HEAD_BYTES
 
 ALL_STEPS = "all"
 _LISTED = 8
+# What a report takes beside the columns that were read: 0.9 GB for a million kernels in one step.
+_BYTES_OF_OP = 900
 # The key of the format of logs.
 _LOG = "training-log"
 # A host that ran further ahead than this share of a step is worth a sentence.
@@ -80,10 +83,22 @@ def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun
     return _run(path, recordings, diagnostics, options, is_set=False)
 
 
+def _check_fits(path: str, traces: Sequence[RankTrace]) -> None:
+    """Raises UsageError where free memory is too small for a report of these operations."""
+    count, free = sum(len(trace.ops) for trace in traces), free_bytes()
+    needed = count * _BYTES_OF_OP
+    if free is not None and needed > free:
+        raise UsageError(
+            f"{plural(count, 'operation')} of {printable(os.path.basename(path), 80)} would need about "
+            f"{byte_size(needed)} of memory and {byte_size(free)} are free (--step N opens one step, --ranks "
+            "0-7 a part of the ranks)"
+        )
+
+
 def _read_options(options: OpeningOptions) -> ReadOptions:
     """Returns how a whole file is read."""
     rules = tuple(Rule(*rule) for rule in options.trace_rules)
-    return ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host, rules=rules)
+    return ReadOptions(options.comm_names, options.step_names, options.cache, rules=rules)
 
 
 def _requested_step(options: OpeningOptions) -> str | None:
@@ -191,6 +206,7 @@ def _run(
             diagnostics.append(Diagnostic("warning", "empty-step", message, recording.path))
     if not traces:
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
+    _check_fits(path, traces)
     diagnostics += [*_host_ahead_notes(path, unit, shown_steps), *_other_step_notes(path, unit, shown_steps)]
     # A file may have all ranks.
     is_set |= unit == "rank" and len(job.ranks) > 1

@@ -115,7 +115,6 @@ def read_file_events(
     path: str,
     data: bytes,
     names: str | None = None,
-    host: bool = True,
     on_progress: Callable[[float], None] | None = None,
     step_names: str | None = None,
     rules: Sequence[Rule] = (),
@@ -123,9 +122,8 @@ def read_file_events(
     """Returns the recordings in a file's bytes, by device, and diagnostics.
 
     names: a regular expression of further kernels that communicate; step_names: one of annotations that are
-    steps; rules: of `--trace-map`, for a Chrome trace in general. host: whether what the host of a device did
-    is read. on_progress: gets the share of the events that is read, now and then. Raises InputError for what
-    is no trace, or has nothing to show.
+    steps; rules: of `--trace-map`, for a Chrome trace in general. on_progress: gets the share of the events
+    that is read, now and then. Raises InputError for what is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
     # A million small objects live until the end: collecting garbage among them takes a third of the time.
@@ -144,7 +142,7 @@ def read_file_events(
             for recording in recordings:
                 recording.is_truncated = damage.is_cut
             return recordings, [*damage.diagnostics(), *diagnostics]
-        reader = _Reader(path, file, damage, names, host, on_progress, step_names)
+        reader = _Reader(path, file, damage, names, on_progress, step_names)
         try:
             recordings = reader.recordings()
         except InputError as error:
@@ -208,14 +206,12 @@ class _Reader:
         file: KinetoFile,
         damage: Damage,
         names: str | None,
-        host: bool,
         on_progress: Callable[[float], None] | None,
         step_names: str | None,
     ) -> None:
         self.path = path
         self.damage = damage
         self.on_progress = on_progress
-        self.with_host = host
         self.file = file
         self.who = file.distributedInfo or DistributedInfo()
         self.groups = stated_groups(self.who.pg_config)
@@ -597,9 +593,7 @@ class _Reader:
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
         started = self.launches.take_starts(set(rows.correlation) - {NO_LAUNCH})
         self.launchers = launchers_of(started.values())
-        host = None
-        if self.with_host:
-            host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
+        host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
         # They come behind the operations of a thread, which keep their indices.
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
@@ -619,7 +613,7 @@ class _Reader:
         device: int,
         started: dict[int, ThreadTime],
         inside: dict[int, Surroundings],
-        host: HostColumns | None,
+        host: HostColumns,
     ) -> Recording:
         rows, calls = self.rows, self.calls
         name = [rows.name[row] for row in order]
@@ -645,11 +639,10 @@ class _Reader:
             occupancy=array("h", [rows.occupancy[row] for row in order]),
             memory=self.allocations.columns_of(device, self.threads, self._all_ns),
         )  # fmt: skip
-        if host is not None:
-            launches = [started.get(launch) for launch in correlation]
-            ends = self.launches.ends(set(correlation))
-            over = [ends.get(launch, 0) for launch in correlation]
-            columns.host = with_launches(host, launches, over, self.launchers, self._all_ns)
+        launches = [started.get(launch) for launch in correlation]
+        ends = self.launches.ends(set(correlation))
+        over = [ends.get(launch, 0) for launch in correlation]
+        columns.host = with_launches(host, launches, over, self.launchers, self._all_ns)
         communicates = {op_name: self.names.communicates(op_name) for op_name in set(name)}
         unclear = {
             op_name for op_name, is_communication in communicates.items()

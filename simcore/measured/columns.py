@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import compress
 
 from simcore.measured.vocabulary import CATEGORIES, category_of_op
 from simcore.records import Struct, field, replace
@@ -155,16 +156,20 @@ class HostColumns(Struct):
 
     def part(self, ops: Sequence[int], window: tuple[int, int]) -> HostColumns:
         """Returns what runs in a window, ns, with the launches of these operations of the device."""
-        inside = [
-            row for row, (start, end) in enumerate(zip(self.start, self.end, strict=True))
-            if start < window[1] and end > window[0]
-        ]  # fmt: skip
+        first, last = window
+        inside = bytes(
+            [start < last and end > first for start, end in zip(self.start, self.end, strict=True)]
+        )
+
+        def part(column: array[int]) -> array[int]:
+            return array(column.typecode, list(compress(column, inside)))
+
+        # From lists: an array that is made of an iterator grows by each element.
         return HostColumns(
-            [self.name[row] for row in inside], array("q", (self.start[row] for row in inside)),
-            array("q", (self.end[row] for row in inside)), array("i", (self.thread[row] for row in inside)),
-            array("q", (self.line[row] for row in inside)), self.threads,
-            array("q", (self.launch[op] for op in ops)), array("q", (self.launched[op] for op in ops)),
-            array("i", (self.launcher[op] for op in ops)),
+            list(compress(self.name, inside)), part(self.start), part(self.end), part(self.thread),
+            part(self.line), self.threads,
+            array("q", [self.launch[op] for op in ops]), array("q", [self.launched[op] for op in ops]),
+            array("i", [self.launcher[op] for op in ops]),
         )  # fmt: skip
 
     def shift(self, by_ns: int) -> HostColumns:

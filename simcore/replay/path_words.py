@@ -19,6 +19,9 @@ from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import Facts, make_graph_facts
 from simcore.trace.trace_graph import Neighbours, TraceGraph
 
+# Of each account, as the path calls it.
+_KINDS = tuple(account.removeprefix("exposed ") for account in ACCOUNTS)
+
 
 class _GapSource(SegmentedRun, Protocol):
     """A run with times. gaps: of each rank, where its trace says what its host did in them."""
@@ -36,19 +39,25 @@ class MeasuredPath(PathSource):
     def __init__(self, results: _GapSource) -> None:
         self._results, self._rendezvous = results, results.rendezvous
         self._ranks = results.measured.ranks
+        # By rank the account of each segment, once it is asked for: a report asks five times.
+        self._accounts: dict[int, bytes] = {}
 
     def stage(self, track: int) -> int | None:
         return self._ranks[track].stage
 
     def account(self, track: int, span: int) -> int:
         """Returns which of ACCOUNTS its time goes to."""
-        return own_account(self._results.graph, track, span)
+        accounts = self._accounts.get(track)
+        if accounts is None:
+            graph, segments = self._results.graph, range(len(self._rendezvous.segments[track]))
+            accounts = self._accounts[track] = bytes([own_account(graph, track, one) for one in segments])
+        return accounts[span]
 
     def kind(self, track: int, span: int) -> str:
         """Returns what the time goes to: `compute forward`, `pp`, `idle`. On the path communication has its
         own name, without the `exposed` of its account.
         """
-        return ACCOUNTS[self.account(track, span)].removeprefix("exposed ")
+        return _KINDS[self.account(track, span)]
 
     def name(self, track: int, span: int) -> str:
         """Returns the operation or sub-operation, raw text of the file; `idle` where there is none."""

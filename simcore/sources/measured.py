@@ -49,6 +49,7 @@ _LEVEL = bytes(
 )
 _OF_STATED = bytes(OF_CATEGORY.get(name, IDLE) for name in CATEGORIES).ljust(256, b"\0")
 _GAPS = bytes(255 * (kind == GAP) for kind in range(256))
+_IS_GAP = bytes(kind == GAP for kind in range(256))
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
 
 
@@ -179,13 +180,6 @@ def measured_graph(
     def member(rank: int, segment_index: int, other: int) -> int:
         return graph.waiting_segment(rendezvous.segments[rank].meeting[segment_index], other)
 
-    def is_one(rank: int, segment_index: int, behind: int) -> bool:
-        # A rank's idle time is one segment, though the step may begin within it or an instant split it.
-        return (
-            segment_index == behind
-            or own_account(graph, rank, segment_index) == own_account(graph, rank, behind) == IDLE
-        )
-
     return TraceGraph(
         graph.graph,
         ends,
@@ -200,7 +194,8 @@ def measured_graph(
             (node, *of) for node, (of, _) in zip(graph.messages, rendezvous.transfers, strict=True)
         ],
         is_launched=lambda node, rank: _is_launched(graph, node, rank),
-        is_one_segment=is_one,
+        # A rank's idle time is one segment, though the step may begin within it or an instant split it.
+        idle=[segments.kind.translate(_IS_GAP) for segments in rendezvous.segments],
         hides_instants=True,
     )
 

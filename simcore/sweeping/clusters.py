@@ -7,6 +7,7 @@ task on a worker that ends runs again on another one: points depend on their par
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
@@ -90,7 +91,7 @@ class DaskEngine:
         Raises `UsageError` where none answers, or where workers have another version of wltui.
         """
         distributed = _import_distributed()
-        label = label or printable(str(address), 60)
+        self._label = label = label or printable(str(address), 60)
         try:
             self._client = distributed.Client(address, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
         except (OSError, TimeoutError) as error:
@@ -111,17 +112,19 @@ class DaskEngine:
             raise UsageError(f"--engine: workers of {label} have wltui {names}, this is {__version__}")
 
     def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
-        """Yields the points as they finish."""
+        """Yields the points as they finish. Raises `UsageError` where the scheduler ends before."""
         distributed = _import_distributed()
         waiting = split_into_chunks(checks, _POINTS_PER_TASK)
         # A task, not scattered data: Dask makes it again where a worker that had it ends.
-        shared = self._client.submit(_build_evaluator, evaluator.__getstate__(), pure=False)
+        with self._alive():
+            shared = self._client.submit(_build_evaluator, evaluator.__getstate__(), pure=False)
         chunk_of: dict[Any, list[CandidateCheck]] = {}
 
         def submit(count: int) -> list[Any]:
             futures = []
             for chunk in islice(waiting, count):
-                future = self._client.submit(_run_chunk, shared, chunk, pure=False, retries=_ATTEMPTS)
+                with self._alive():
+                    future = self._client.submit(_run_chunk, shared, chunk, pure=False, retries=_ATTEMPTS)
                 chunk_of[future.key] = chunk
                 futures.append(future)
             return futures
@@ -133,10 +136,13 @@ class DaskEngine:
         for future in completed:
             chunk = chunk_of.pop(future.key)
             # Where a worker ended with its result, this waits until another one has found it.
-            error = None if future.status == "finished" else future.exception()
-            if error is None:
-                yield from future.result()
-            else:
+            if future.status in ("cancelled", "lost"):
+                raise self._ended()
+            with self._alive():
+                error = None if future.status == "finished" else future.exception()
+                points = future.result() if error is None else []
+            yield from points
+            if error is not None:
                 why = f"{_ATTEMPTS} workers ended with it"
                 if not isinstance(error, distributed.KilledWorker):
                     why = " ".join(str(error).split())
@@ -145,9 +151,31 @@ class DaskEngine:
             for more in submit(1):
                 completed.add(more)
 
+    @contextlib.contextmanager
+    def _alive(self) -> Iterator[None]:
+        """Raises `UsageError` for what goes wrong because the scheduler has ended."""
+        from asyncio import CancelledError
+        from concurrent import futures
+
+        try:
+            yield
+        except (OSError, TimeoutError, CancelledError, futures.CancelledError):
+            raise self._ended() from None
+        except Exception:
+            if self._client.status == "running":
+                raise
+            raise self._ended() from None
+
+    def _ended(self) -> UsageError:
+        return UsageError(
+            f"--engine: the Dask scheduler at {self._label} has ended: what -o FILE has stays, and --resume "
+            "goes on with it"
+        )
+
     def close(self) -> None:
         """Leaves the scheduler; what still runs there is given up."""
-        self._client.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            self._client.close()
 
 
 class SlurmEngine(DaskEngine):

@@ -8,13 +8,14 @@ merged segment is one rank doing one thing of one micro-batch.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import compress
-from operator import ne
+from operator import le, lt, ne, or_
 from typing import TypeVar
 
 from simcore.diagnostics import never_cancelled
@@ -29,6 +30,12 @@ from simcore.trace.trace_graph import Neighbours, TraceGraph
 from simcore.units import add_to_column, differences
 
 Part = TypeVar("Part", int, str)
+
+# Of a chain by span, in two bits: whether it takes time, whether it is idle. Idle spans with nothing between
+# them that takes time, or at an end of their chain, may be one segment with another.
+_AS_TIME = bytes(2 * (takes == 1) for takes in range(256))
+_IDLE_BEHIND = re.compile(rb"\x03(?=[\x00\x01]*(?:\x03|\Z))")
+_IDLE_BEFORE = re.compile(rb"(?:\A|\x03)[\x00\x01]*(?=(\x03))")
 
 
 class PathStep(NamedTuple):
@@ -77,15 +84,41 @@ class CriticalPath:
             if cause is not None and (cause.track != track or cause.why != BEFORE):
                 rank = of.rank_behind(cause, track, span, rank)
             track, cause = step.track, step.cause
-            span = of.span_at(step.node, track)
-            # Clocks of ranks differ a little, so that ends may overlap: no time is on the path twice.
-            if step.start < until:
-                self._add(step, span, rank, until, cache)
-                until = step.start
+            last_node = step.node
+            span = of.span_at(last_node, track)
+            for part in self._parts(step, span, until):
+                # Clocks of ranks differ a little, so that ends may overlap: no time is on the path twice.
+                if part.start < until:
+                    self._add(part, span - (last_node - part.node), rank, until, cache)
+                    until = part.start
         for column in (self.edge, self.track, self.span, self.rank):
             column.reverse()
         self._step_starts = array("i", [len(self) - behind for behind in reversed(self._step_starts)])
         self._steps.reverse()
+
+    def _parts(self, step: ChainStep, span: int, until: int) -> Iterator[ChainStep]:
+        """Yields the parts of a chain, the last one first: idle time that may be one segment with other idle
+        time is a part of its own. span: of its last node.
+        """
+        idle, ends = self.of.idle, self.of.ends
+        if idle is None or step.first == step.node or step.repeat_path is not None:
+            yield step
+            return
+        begins = [step.start, *ends[step.first : step.node]]
+        count = len(begins)
+        behind = [*begins[1:], until]
+        if all(map(le, begins, behind)):
+            takes_time = bytes(map(lt, begins, behind)).translate(_AS_TIME)
+            kinds = bytes(map(or_, takes_time, idle[step.track][span - count + 1 : span + 1]))
+            alone = {match.start() for match in _IDLE_BEHIND.finditer(kinds)}
+            alone.update(match.start(1) for match in _IDLE_BEFORE.finditer(kinds))
+            edges = sorted({0, count, *alone, *(at + 1 for at in alone)})
+        else:
+            edges = list(range(count + 1))
+        for at, over in zip(edges[-2::-1], edges[:0:-1], strict=True):
+            cause = Cause(step.first + at - 1, BEFORE, step.track) if at else step.cause
+            node = step.first + over - 1
+            yield ChainStep(step.first + at, node, begins[at], ends[node], step.track, cause)
 
     def _add(
         self, step: ChainStep, span: int, rank: int, until: int,
@@ -121,7 +154,10 @@ class CriticalPath:
 
     def continues_last(self, track: int, span: int) -> bool:
         """Returns whether a span is one segment with the one that was added last."""
-        return self.of.is_one_segment is not None and self.of.is_one_segment(track, span, self.span[-1])
+        if self.of.idle is None:
+            return False
+        idle, last = self.of.idle[track], self.span[-1]
+        return span == last or bool(idle[span] and idle[last])
 
     def __len__(self) -> int:
         return len(self.span)

@@ -129,7 +129,7 @@ class Graph:
         self.second.extend(array("i", (START,)) * count)
         self.duration.extend(durations)
         self.why += bytes((BUSY,)) * count
-        self.chained += bytes(count)
+        self.chained += bytes(min(count, 1)) + bytes((1,)) * (count - 1)
         return node
 
     def add_join(self, track: int, now: int, other: int, why: int) -> int:

@@ -70,8 +70,10 @@ class TraceGraph(Struct, dict=True):
     """Whether, for (node, track), it is a collective that the track launched to overlap other work, so that
     whoever came last was late for it.
     """
-    is_one_segment: Callable[[int, int, int], bool] | None = None
-    """Whether, for (track, span, span), two spans in a row on the critical path are one segment."""
+    idle: Sequence[bytes | bytearray] | None = None
+    """By track and span 1 for idle time, which is one segment with the idle time next to it on the critical
+    path; None where each span is a segment of its own.
+    """
     hides_instants: bool = False
     """Whether a cause that takes no time is replaced by what came before it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import gzip
 import os
 import socket
@@ -204,6 +205,34 @@ def test_a_folder_full_of_left_temporary_files_is_one_line(tmp_path: Path) -> No
     path = tmp_path / "out.txt"
     assert finding(refused(path)) == f"{path}: error unwritable-file"
     assert "temporary files" in refused(path)
+
+
+# No process has this number: Linux counts to 2^22.
+_DEAD = 2**22 + 1
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    half, folder = tmp_path / f".wltui-{_DEAD}-0.tmp", tmp_path / f".wltui-{_DEAD}-1.tmp"
+    half.write_bytes(b"half")
+    folder.mkdir()
+    (folder / "rank-0.csv").write_bytes(b"half")
+    save(str(tmp_path / "out.txt"), [b"new"], False)
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_what_is_written_to_or_is_no_leftover_stays(tmp_path: Path) -> None:
+    kept = [f".wltui-{os.getpid()}-7.tmp", f".wltui-{_DEAD}-2.old", ".wltui-x-1.tmp", "wltui-1-1.tmp"]
+    for name in kept:
+        (tmp_path / name).write_bytes(b"a")
+    (tmp_path / f".wltui-{_DEAD}-3.tmp").symlink_to(tmp_path / kept[3])
+    (tmp_path / f".wltui-{_DEAD}-4.tmp").mkdir()
+    (tmp_path / f".wltui-{_DEAD}-4.tmp" / "thesis.txt").write_bytes(b"a")
+    # A process of another container, whose numbers are not seen here, holds the lock.
+    with open(tmp_path / f".wltui-{_DEAD}-5.tmp", "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        before = set(os.listdir(tmp_path))
+        save(str(tmp_path / "out.txt"), [b"new"], False)
+    assert set(os.listdir(tmp_path)) == before | {"out.txt"}
 
 
 FILES = [RankFile("rank-0.csv", [b"a", b"bc"]), RankFile("rank-1.csv", [b""])]

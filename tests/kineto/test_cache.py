@@ -12,7 +12,6 @@ import pytest
 
 from simcore.kineto import cache, loading
 from simcore.measured import MeasuredRun
-from simcore.measured.columns import DeviceColumns, RankTrace
 from simcore.parameters import OpeningOptions
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui_here
@@ -168,32 +167,6 @@ def test_the_oldest_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert set(kept(folder)) != set(first)
 
 
-def test_columns_without_the_host_do_for_figures_and_not_for_the_screen(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    figures = OpeningOptions(host=False)
-    bare = open_input(str(folder), figures)
-    assert isinstance(bare, MeasuredRun)
-    assert [device(rank).host for rank in bare.ranks] == [None, None]
-    # The screen reads the files again, and has the host.
-    whole = opened(folder)
-    assert all(device(rank).host is not None for rank in whole.ranks)
-    for one in kept(folder):
-        if ".bare" in one.name:
-            one.unlink()
-    # What the screen has kept does for figures.
-    monkeypatch.setattr(loading, "read_file_events", None)
-    again = open_input(str(folder), figures)
-    assert isinstance(again, MeasuredRun)
-    assert [rank.ops for rank in again.ranks] == [rank.ops for rank in bare.ranks]
-
-
-def device(rank: RankTrace) -> DeviceColumns:
-    """What its device has."""
-    assert rank.device is not None
-    return rank.device
-
-
 @needs_corpus
 def test_a_kept_set_of_the_corpus_is_what_was_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in sorted(DLRM.glob("*.json.gz"))[:2]:
@@ -203,7 +176,7 @@ def test_a_kept_set_of_the_corpus_is_what_was_read(folder: Path, monkeypatch: py
     assert opened(folder) == opened(folder) == opened(folder, keep=False)
 
 
-# What comes before a report: commands, and what the screens open, which read the host, too.
+# What comes before a report: commands, and what the screens open.
 _BEFORE = (
     "check",
     "report",
@@ -227,7 +200,7 @@ def _printed(source: str, tmp_path: Path, *more: str) -> tuple[str, str]:
 
 def _come_before(what: str, source: str, tmp_path: Path, ranks: str | None = None) -> None:
     if what == "screens":
-        open_input(source, OpeningOptions(host=True, ranks=ranks))
+        open_input(source, OpeningOptions(ranks=ranks))
     elif what == "compare":
         wltui_here("compare", source, source)
     elif what == "export":

@@ -14,12 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from simcore.diagnostics import UsageError
 from simcore.sweeping.clusters import cluster_engine, slurm_arguments, slurm_cluster
+from simcore.sweeping.engines import HereEngine
 from simcore.sweeping.results_file import ResultsFile
 from simcore.sweeping.running import Sweep
 from tests.command_line.running import ROOT, environment
@@ -45,7 +47,7 @@ def _started(*words: str) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def scheduler() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler and two workers on loopback, each a process of its own."""
+    """The address of a scheduler on loopback; the processes of two workers and, last, its own."""
     port = _free_port()
     processes = [_started("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard",
                           "--no-show")]  # fmt: skip
@@ -58,7 +60,7 @@ def scheduler() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
         client = distributed.Client(f"tcp://127.0.0.1:{port}", timeout=60, set_as_default=False)
         client.wait_for_workers(2, timeout=60)
         client.close()
-        yield f"dask://127.0.0.1:{port}", workers
+        yield f"dask://127.0.0.1:{port}", [*workers, *processes]
     finally:
         for process in (*workers, *processes):
             process.kill()
@@ -90,6 +92,31 @@ def test_workers_write_the_same_lines_also_when_one_is_killed(
                 workers[0].kill()
                 workers[0].wait()
     engine.close()
+    assert sorted((tmp_path / "killed").read_bytes().splitlines()) == whole[False]
+
+
+def test_a_scheduler_that_dies_is_one_line_and_the_sweep_goes_on_later(
+    scheduler: tuple[str, list[subprocess.Popen[bytes]]],
+    whole: dict[bool, list[bytes]],
+    tmp_path: Path,
+) -> None:
+    address, processes = scheduler
+    evaluator = _evaluator(_SOME, None)
+    with (
+        import_module("dask.config").set({"distributed.comm.timeouts.connect": "1s"}),
+        ResultsFile(str(tmp_path / "killed"), evaluator.definition.sweep, resume=False) as file,
+    ):
+        engine = cluster_engine(address)
+        points = Sweep(evaluator, engine, None, file).points()
+        next(points)
+        processes[-1].kill()
+        processes[-1].wait()
+        with pytest.raises(UsageError, match="--resume"):
+            list(points)
+        engine.close()
+    with ResultsFile(str(tmp_path / "killed"), evaluator.definition.sweep, resume=True) as file:
+        for _ in Sweep(evaluator, HereEngine(), None, file).points():
+            pass
     assert sorted((tmp_path / "killed").read_bytes().splitlines()) == whole[False]
 
 

@@ -10,6 +10,7 @@ import pytest
 from simcore.cluster.placement import crossed_dimensions, group_shape
 from simcore.layout import Layout
 from simcore.parameters import FLAGS
+from simcore.records import replace
 from tests.tui.made_runs import seed, small
 from tui.app import WltuiApp
 from tui.keys.actions import KeyAction, list_actions
@@ -50,6 +51,18 @@ def test_each_meaning_is_an_option_an_action_or_a_dimension() -> None:
 )  # fmt: skip
 def test_a_word_of_the_trade_leads_first_to_what_it_means(typed: str, first: str) -> None:
     assert results(seed(), typed)[0].id == first
+
+
+def test_a_draft_on_a_network_that_is_too_small_for_its_ranks_can_be_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = seed().simulation
+    whole = simulation.cluster
+    too_small = replace(whole, dims=whole.dims[:1], algorithms=whole.algorithms[:1])
+    assert too_small.npus < simulation.layout.world
+    context = SimpleNamespace(cluster=too_small, layout=simulation.layout)
+    monkeypatch.setattr(SearchIndex, "_form", (None, context, ()))
+    assert searched(seed())[0].meanings("mfu") == ["screen.summary"]
 
 
 def test_letters_in_order_match_nothing_and_the_nearest_words_are_named() -> None:

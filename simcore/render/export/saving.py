@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -18,6 +19,10 @@ _EXPORTED_FILES = re.compile(
     r"|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
 )
 
+# What an export writes to until it is complete, with the process that does; and the folder that it replaces,
+# which has the user's files until then.
+_TEMPORARY = re.compile(r"\.wltui-([0-9]{1,10})-[0-9]{1,3}\.tmp")
+_NEW, _OLD = "tmp", "old"
 _ATTEMPTS = 100
 _Created = TypeVar("_Created")
 
@@ -59,6 +64,7 @@ def save(path: str, chunks: Iterable[bytes], force: bool) -> int:
     temporaries: list[str] = []
     try:
         descriptor = _create_temporary(os.path.dirname(target), _open_new, temporaries)
+        _lock(descriptor)
         with open(descriptor, "wb") as file:
             if mode is not None:
                 os.chmod(temporaries[0], stat.S_IMODE(mode))
@@ -142,13 +148,16 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
     count = size = 0
     temporary_folders: list[str] = []
     replaced: list[str] = []
+    descriptor = -1
     try:
         _create_temporary(folder, os.mkdir, temporary_folders)
+        descriptor = os.open(temporary_folders[0], os.O_RDONLY)
+        _lock(descriptor)
         for file in files:
             count += 1
             size += _write_file(os.path.join(temporary_folders[0], file.name), file.chunks)
         if exists:
-            _create_temporary(folder, os.mkdir, replaced)
+            _create_temporary(folder, os.mkdir, replaced, _OLD)
             os.replace(target, replaced[0])
             # Files that were added since the first check, minutes ago, must not be removed.
             _check_exported_only(path, replaced[0])
@@ -156,6 +165,8 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
     except OSError as error:
         raise _unwritable_error(path, error) from None
     finally:
+        if descriptor >= 0:
+            os.close(descriptor)
         if replaced and not os.path.lexists(target):
             os.rename(replaced[0], target)
         for temporary in (*temporary_folders, *replaced):
@@ -215,13 +226,52 @@ def _write_file(path: str, chunks: Iterable[bytes]) -> int:
         return file.tell()
 
 
-def _create_temporary(folder: str, make: Callable[[str], _Created], temporaries: list[str]) -> _Created:
-    """Returns the result of `make` for a new name in `folder`.
+def _lock(descriptor: int) -> None:
+    """Shows other runs that a temporary file or folder is written to, wherever they see it."""
+    import fcntl
+
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove_leftovers(folder: str) -> None:
+    """Removes what killed exports of this user have left in a folder: no process of that number is here, and
+    none elsewhere, in another container, holds the lock.
+    """
+    import fcntl
+
+    for name in os.listdir(folder):
+        match = _TEMPORARY.fullmatch(name)
+        if match is None or os.path.exists(f"/proc/{match[1]}") or not os.path.isdir("/proc/self"):
+            continue
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):
+            status = os.lstat(path)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            if status.st_uid != os.getuid() or not (is_folder or stat.S_ISREG(status.st_mode)):
+                continue
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not is_folder:
+                    os.unlink(path)
+                elif all(map(_EXPORTED_FILES.fullmatch, os.listdir(path))):
+                    _remove(path)
+            finally:
+                os.close(descriptor)
+
+
+def _create_temporary(
+    folder: str, make: Callable[[str], _Created], temporaries: list[str], ending: str = _NEW
+) -> _Created:
+    """Returns the result of `make` for a new name in `folder`, from which leftovers are removed.
 
     temporaries: gets the name before it exists, so that an interrupt at any moment can remove it.
     """
+    with contextlib.suppress(OSError):
+        _remove_leftovers(folder)
     for attempt in range(_ATTEMPTS):
-        temporaries.append(os.path.join(folder, f".wltui-{os.getpid()}-{attempt}.tmp"))
+        temporaries.append(os.path.join(folder, f".wltui-{os.getpid()}-{attempt}.{ending}"))
         try:
             return make(temporaries[-1])
         except FileExistsError:

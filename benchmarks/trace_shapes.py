@@ -1,0 +1,171 @@
+"""What reading traces of five shapes takes, and one of a million kernels in a step: processor time against
+`json.load` of the same bytes, and the most memory against the size of the file.
+
+Reports and json.load run in turns, and the middle of their ratios counts: what else the machine does
+lengthens both. Usage: python benchmarks/trace_shapes.py [MB] [--runs N] [--million] [--only SHAPE]; MB of
+each shape (40); --million adds the step of a million kernels. Exit status 1 when a budget is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measuring import WLTUI, Table, succeeded
+
+TIMES_JSON, TIMES_SIZE, MILLION_SECONDS = 0.5, 3.0, 8.0
+MILLION = 1_000_000
+_NAMES = [f"void at::native::vectorized_elementwise_kernel<4, op_{index}>(int)" for index in range(40)]
+_Events = Iterator[dict[str, Any]]
+
+
+def _event(cat: str, name: str, tid: int, ts: float, dur: float, **args: Any) -> dict[str, Any]:
+    return {
+        "ph": "X", "cat": cat, "name": name, "pid": 1 if cat != "kernel" else 0, "tid": tid,
+        "ts": round(ts, 3), "dur": round(dur, 3), "args": args,
+    }  # fmt: skip
+
+
+def _launched(number: int, at: float, dur: float, stream: int = 7, **more: Any) -> _Events:
+    """Yields an operation of the host, its launch, and the kernel."""
+    yield _event("cpu_op", f"aten::op{number % 30}", 1, at, 3, **{"External id": number})
+    yield _event("cuda_runtime", "cudaLaunchKernel", 1, at + 1, 1, cbid=211, correlation=number)
+    yield _event(
+        "kernel", _NAMES[number % 40], stream, at + 5, dur, **{"External id": number}, device=0,
+        stream=stream, correlation=number, grid=[number % 512 + 1, 1, 1], block=[128, 1, 1],
+        **{"est. achieved occupancy %": 40}, **more,
+    )  # fmt: skip
+
+
+def few_long() -> _Events:
+    """Each kernel of 5 ms has 50 operations of the host."""
+    for number in count(1):
+        at = number * 6000.0
+        for op in range(50):
+            yield _event("cpu_op", f"aten::op{op}", 1, at + op * 20, 15, **{"External id": number * 100 + op})
+        yield from _launched(number, at + 1100, 4900.0)
+
+
+def many_short() -> _Events:
+    """Each kernel lasts 3 us and has its operation and its launch."""
+    for number in count(1):
+        yield from _launched(number, number * 6.0, 3.0)
+
+
+def deep_stacks() -> _Events:
+    """Each kernel is launched in 40 calls of Python."""
+    for number in count(1):
+        at = number * 100.0
+        for depth in range(40):
+            yield _event(
+                "python_function", f"torch/nn/modules/module.py({depth}): _call_impl", 1, at + depth * 0.1,
+                95 - depth * 0.2, **{"Python id": number * 40 + depth, "Python parent id": number * 40},
+            )  # fmt: skip
+        yield from _launched(number, at + 10, 40.0)
+
+
+def long_arguments() -> _Events:
+    """Operations of the host state shapes, types and stacks; kernels state what is of no use here."""
+    dims, types = [[4, 2048, 4096], [4096, 4096], [], [4, 2048, 4096]] * 3, ["c10::BFloat16"] * 12
+    stack = "; ".join(f"train.py({line}): step" for line in range(30))
+    for number in count(1):
+        at = number * 30.0
+        yield _event(
+            "cpu_op", f"aten::op{number % 30}", 1, at, 9, **{"Input Dims": dims, "Input type": types},
+            **{"Concrete Inputs": [""] * 12, "Call stack": stack},
+        )  # fmt: skip
+        notes = {f"note {key}": "x" * 40 for key in range(12)}
+        yield from _launched(number, at + 2, 20.0, **notes)
+
+
+def many_streams() -> _Events:
+    """Kernels of 200 streams that overlap."""
+    for number in count(1):
+        yield from _launched(number, number * 6.0, 500.0, 7 + number % 200)
+
+
+def bare_kernels() -> _Events:
+    """Kernels with short names, and neither launches nor a host."""
+    for number in count(1):
+        yield _event(
+            "kernel", f"kernel_{number % 40}", 7, number * 4, 3.25, **{"External id": number}, device=0,
+            stream=7, correlation=number, grid=[number % 512 + 1, 1, 1], block=[128, 1, 1],
+        )  # fmt: skip
+
+
+SHAPES: dict[str, Callable[[], _Events]] = {
+    "few long kernels": few_long,
+    "many short ones": many_short,
+    "deep stacks": deep_stacks,
+    "long arguments": long_arguments,
+    "many streams": many_streams,
+}
+
+
+def write(path: Path, events: _Events, most_bytes: float) -> float:
+    """Writes a trace of about so many bytes in one step; returns its MB."""
+    parts, size, last = [""], 0, 0.0
+    for event in events:
+        text = json.dumps(event, separators=(",", ":"))
+        parts.append(text)
+        size += len(text) + 1
+        last = max(last, event["ts"] + event["dur"])
+        if size >= most_bytes:
+            break
+    parts[0] = json.dumps(_event("user_annotation", "ProfilerStep#1", 1, 0, last + 1))
+    text = '{"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [' + ",".join(parts) + "]}"
+    path.write_text(text)
+    return len(text) / 1e6
+
+
+def measure(table: Table, name: str, path: Path, size: float, runs: int, most_seconds: float | None) -> None:
+    """Adds what a report and json.load take, by turns."""
+    load = (sys.executable, "-c", f"import json; json.load(open({str(path)!r}))")
+    pairs = [(succeeded((*WLTUI, "report", "--no-cache", str(path))), succeeded(load)) for _ in range(runs)]
+    ratio = median(one.own_seconds / other.own_seconds for one, other in pairs)
+    own = median(one.own_seconds for one, _ in pairs)
+    memory = max(one.peak_mb for one, _ in pairs) / size
+    what = f"{name}, {size:.0f} MB"
+    table.add(
+        f"{what:<28} report {own:5.2f} s = {ratio:.2f} times json.load (budget {TIMES_JSON}), "
+        f"{memory:.1f} times the file in memory (budget {TIMES_SIZE:.0f})"
+    )
+    table.judge(f"{name}: times json.load", ratio, TIMES_JSON)
+    table.judge(f"{name}: memory over the file's size", memory, TIMES_SIZE)
+    if most_seconds is not None:
+        table.judge(f"{name}: seconds", own, most_seconds)
+
+
+def main(words: list[str]) -> int:
+    """Prints the table. Exit status 1 when a budget is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("megabytes", nargs="?", type=float, default=40.0)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--million", action="store_true")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args(words)
+    table = Table(f"middle of {options.runs} pairs, s of the processor")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        for name, shape in SHAPES.items():
+            if options.only in name:
+                size = write(path, shape(), options.megabytes * 1e6)
+                measure(table, name, path, size, options.runs, None)
+        if options.million:
+            size = write(path, islice(bare_kernels(), MILLION), float("inf"))
+            measure(table, "a million kernels", path, size, options.runs, MILLION_SECONDS)
+    print(table.text, end="")
+    return int(bool(table.missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

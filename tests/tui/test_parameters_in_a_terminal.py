@@ -14,7 +14,7 @@ def test_every_key_of_the_form_counts_and_what_is_saved_is_the_same_run_on_the_c
 ) -> None:
     with wltui(SEED) as form:
         form.wait_for("q quit")
-        form.press_each(("5", "Effect, against the run as opened"))
+        form.press_each(("5", "the run as opened: change a value"))
         form.settle()
         # Twice the bandwidth between servers is found in a few keys.
         assert "dim 1 between servers" in form.text

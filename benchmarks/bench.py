@@ -38,7 +38,7 @@ PROGRAMS = (
 # Commands of their own: they make the constants of operations out of ../shared, with numpy and scipy.
 FITS = ("fit_attention", "fit_experts", "fit_products", "fit_servers", "fit_sustained")
 # No part of `make bench`: they search for as long as they are given, or (`suite`) run the tests.
-SEARCHES = ("damaged_traces", "fuzz_readers", "mutants", "soak", "suite")
+SEARCHES = ("damaged_traces", "fuzz_readers", "mutants", "soak", "suite", "trace_shapes")
 
 
 def missed_by(program: str) -> list[str]:

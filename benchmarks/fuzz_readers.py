@@ -696,6 +696,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
 # The modules that read what a user names, and by which targets they are reached. Whatever else opens or
 # parses something is in `OWN`, with what that is: a test fails for a module that is in neither.
 READERS = {
+    "simcore/chakra/files.py": "json-trace",
     "simcore/chakra/json_form.py": "json-trace",
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
@@ -705,7 +706,9 @@ READERS = {
     "simcore/flight/opening.py": "flight-recorder",
     "simcore/flight/process.py": "flight-recorder",
     "simcore/flight/worker.py": "flight-recorder",
+    "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
+    "simcore/kineto/chrome/events.py": "chrome",
     "simcore/kineto/events.py": "kineto",
     "simcore/kineto/loading.py": "kineto",
     "simcore/kineto/nsys.py": "nsys",
@@ -726,6 +729,7 @@ READERS = {
     "simcore/parameter_values/parameters_file.py": "parameters",
     "simcore/program/order_files.py": "order",
     "simcore/sources/inputs.py": "simai",
+    "simcore/sources/trace_maps.py": "trace-map",
     "simcore/sweeping/clusters.py": "slurm",
     "simcore/sweeping/point_lines.py": "sweep-results",
     "simcore/sweeping/prices.py": "prices",
@@ -747,6 +751,7 @@ OWN = {
     "simcore/model/operations/experts.py": _OURS,
     "simcore/model/operations/timing.py": _OURS,
     "simcore/model/trust.py": _OURS,
+    "simcore/pipes.py": _SAME,
     "simcore/render/export/saving.py": _OUTPUT,
     "simcore/render/page/document.py": _OURS,
     "simcore/sweeping/evaluating.py": "hashed alone",

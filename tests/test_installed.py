@@ -96,7 +96,7 @@ def test_a_wheel_holds_the_program_and_its_data_runs_anywhere_and_goes_without_a
     assert wheel.name == f"wltui-{__version__}-py3-none-any.whl"
     assert content(wheel) == program()
     # 1.90 MB in November 2026: the front door from Python, configurations of 80 families, hung jobs.
-    assert wheel.stat().st_size < 1.98 * 10**6
+    assert wheel.stat().st_size < 2.1 * 10**6
 
     home = tmp_path / "home"
     venv.create(home, symlinks=True)

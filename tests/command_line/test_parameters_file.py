@@ -67,7 +67,8 @@ WRONG = [
     ),
     (
         'network = "busbw"\n',
-        "1:1: found `busbw` for network, expected one of analytical, shared, busbw:FILE, simai-auto, links",
+        "1:1: found `busbw` for network, expected one of analytical, shared, busbw:FILE, simai-auto, "
+        "links, flows",
     ),
     (
         'tp = 8\ndim = ["ring:8"]\n',

@@ -152,7 +152,7 @@ USAGE_ERRORS = [
     ),
     (
         [SEED_002, "--network", "x"],
-        "--network x: one of analytical, shared, busbw:FILE, simai-auto, links is expected",
+        "--network x: one of analytical, shared, busbw:FILE, simai-auto, links, flows is expected",
     ),
     (
         [SEED_002, "--dim", "switch:8:450:500"],

@@ -29,7 +29,7 @@ REFUSED = {
     "results_negative_step.jsonl": ("export CASE --format html -o -", ":1:"),
     "sqlite_dag_bomb.sqlite": ("report CASE", "row "),
     "kineto_rank_outside_world.json": ("report CASE", ":1:22:"),
-    "chakra.0.json": ("report CASE", ":1:1:"),
+    "chakra.0.json": ("report CASE", "entry 0 of the nodes"),
     "chakra_duration/wl.0.et": ("report CASE", "node 1"),
     "gpu_base_list.toml": (f"report {SEED} --gpu CASE", ":2:1:"),
 }

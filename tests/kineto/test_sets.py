@@ -382,7 +382,7 @@ def test_two_jobs_in_one_directory_are_two_runs(tmp_path: Path, few: RecordedRun
 
 
 def test_ranks_of_other_worlds_are_another_job(tmp_path: Path) -> None:
-    _copy(tmp_path, lambda number, data: data["distributedInfo"].update(world_size=4 if number < 3 else 2))
+    _copy(tmp_path, lambda number, data: data["distributedInfo"].update(world_size=4 if number < 3 else 8))
     found = _opened(tmp_path)
     assert len(found.ranks) == 3
     assert found.others

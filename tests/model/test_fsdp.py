@@ -356,7 +356,7 @@ def test_sharing_out_more_never_holds_more(case: tuple[Model, dict[str, Any]]) -
         ({"zero": "3", "bucket_size": 5}, "--zero 1 would fit"),
         (
             {"zero": "3", "shard_size": 2, "network": "simai-auto"},
-            "knows no groups inside data parallelism; analytical and shared and links would fit",
+            "knows no groups inside data parallelism; analytical and shared and links and flows would fit",
         ),
         ({"zero": "3", "pp": 2}, "--pp 1, --engine-preset torchtitan, or a schedule of PyTorch's"),
         ({"zero": "3", "pp": 2, "virtual_stages": 2, "schedule": "interleaved"}, "Megatron's FSDP refuses"),

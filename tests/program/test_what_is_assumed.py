@@ -226,7 +226,7 @@ REFUSED = [
     ),
     (
         {"network": "shared2"},
-        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto, links is expected; "
+        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto, links, flows is expected; "
         "did you mean shared?",
     ),
 ]

@@ -17,7 +17,7 @@ from simcore.kineto import read_profile
 from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
 from simcore.parameters import OpeningOptions as Choice
-from simcore.parameters import Parameters
+from simcore.parameters import Parameters, RunInput
 from simcore.render.report import comparison, pages
 from simcore.render.report.json_text import json_text
 from simcore.render.report.section import (
@@ -31,8 +31,10 @@ from simcore.render.report.section import (
     page,
     wrap,
 )
+from simcore.runs import open_run
 from simcore.runs.measured import RecordedRun, run_recording
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input
 from simcore.trace.run import Run
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
@@ -41,6 +43,7 @@ from tests.kineto.test_bad_input import event
 from tests.kineto.test_slowdown import two_replicas
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import run, two_stages
+from tests.tui.pseudo_terminal import ROOT
 
 KINDS = (
     "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
@@ -95,6 +98,12 @@ def of(kind: str) -> Run:
     return run_recording(trace, Parameters(compute_scale=2.0) if kind == "replayed" else Parameters())
 
 
+def hung() -> Run:
+    """A made incident."""
+    opened = open_input(str(ROOT / "fixtures" / "hangs" / "sleeps"))
+    return open_run(RunInput(opened, Parameters()))
+
+
 def executed() -> Run:
     """Two ranks of execution traces, of which one comes late to a collective."""
     from simcore.chakra import find_set, open_set
@@ -145,8 +154,10 @@ def test_a_section_begins_with_words_and_ends_without_a_blank_line(kind: str) ->
 
 def test_every_section_says_something_of_some_run() -> None:
     asked = PageOptions(what_if=True)
+    flows = run(two_stages(), network="flows", cluster="spectrum-x:8")
+    runs = [*(of(kind) for kind in KINDS if kind != "untimed"), hung(), flows]
     for section in pages.SECTIONS:
-        assert any(section.lines(of(kind), asked) for kind in KINDS if kind != "untimed"), section
+        assert any(section.lines(one, asked) for one in runs), section
 
 
 @pytest.mark.parametrize("kind", ["simulated", "measured", "replayed", "executed"])

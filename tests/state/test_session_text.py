@@ -152,7 +152,7 @@ TIMELINE = "screens__timeline__"
          f'parameters.schedule: found "foo", expected one of {", ".join(SCHEDULES)}'),
         ({"parameters": {"network": "busbw"}},
          'parameters.network: found "busbw", expected one of analytical, shared, busbw:FILE, simai-auto, '
-         "links"),
+         "links, flows"),
         ({"parameters": {"slow_rank": ["zz"]}},
          "parameters.slow_rank[0]: zz: R=X, for example 37=1.3 is expected, X above 0 and up to 1e6"),
         ({"runs__0__parameters": {"slow_link": ["1:99999999=2"]}},

@@ -41,7 +41,7 @@ SIMAI = {
     "aliyun__SimAI__workload_ep_test.txt": (43, []),
     "aliyun__SimAI__workload_oxc_32g.txt": (4, ["process-time", "dependency"]),
     "changle1021-tech__SimAI__DeepSeek-V2-Lite-Chat-world_size4-tp2-pp1-ep2-bs1-seq2048-decode.txt":
-        (106, ["unknown-key"]),
+        (106, []),
     "liecn__SimAI__28d58e__microAllReduce_16gpus.txt": (2, ["process-time"]),
 }  # fmt: skip
 ASTRA = "astra-sim__astra-sim__"

@@ -317,7 +317,8 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             title = f"{options.title}, stopped before the end"
             outcome.open_from = open_from(sweep.progress, options.prunes)
             rest = remaining_lines(outcome, sweep.progress, options.prunes)
-        else:
+        elif options.prunes:
+            # What varies by hand is a page of figures, which its file says again.
             from simcore.sweeping.robustness import find_robustness, find_spread
 
             outcome.robustness = find_robustness(options.evaluator, outcome)

@@ -92,8 +92,9 @@ class Sweeping:
                 pending_points.append(point)
                 if sweep.is_stopped():
                     raise Cancelled
-            self._tell(self._take_pending, shown_sweep, pending_points)
-            self._test_best(shown_sweep.outcome, options)
+            if options.prunes:
+                self._tell(self._take_pending, shown_sweep, pending_points)
+                self._test_best(shown_sweep.outcome, options)
         except Cancelled:
             state = STOPPED
         except (UsageError, InputError) as failed:

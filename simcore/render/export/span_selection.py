@@ -17,11 +17,10 @@ def select_spans(request: Request, folded: bool) -> ExportedSpans:
         from simcore.render.export.recorded_spans import select_recorded_spans
 
         return select_recorded_spans(request, run.recording)
-    if run.figures.hang is not None:
-        from simcore.render.export.hung_spans import select_hung_spans
+    if run.shape.simulated is not None:
+        from simcore.render.export.simulated_spans import select_simulated_spans
 
-        return select_hung_spans(request)
-    from simcore.render.export.simulated_spans import select_simulated_spans
+        return select_simulated_spans(request, run.shape.simulated, folded)
+    from simcore.render.export.hung_spans import select_hung_spans
 
-    assert run.shape.simulated is not None
-    return select_simulated_spans(request, run.shape.simulated, folded)
+    return select_hung_spans(request)

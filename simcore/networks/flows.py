@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simcore.cluster import Cluster, GroupShape, TransferShape, group_ranks
+from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
 from simcore.flows.collectives import Collective, estimate_flows
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
-from simcore.networks.analytical import Analytical
 from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
+from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
-from simcore.records import NamedTuple, field
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
@@ -93,25 +93,17 @@ class FlowTransport:
         return self._traffic.report()
 
 
-class FlowNetwork(Analytical):
+class FlowNetwork(SimulatedAlone):
     """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated as well."""
 
     rules: FlowRules = FlowRules()
-    _alone: dict[tuple[GroupShape, str, int], int] = field(default_factory=dict)
 
-    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
-        key = (group_collective.shape, group_collective.collective, group_collective.size)
-        if key not in self._alone:
-            ranks = group_ranks(self.cluster, group_collective.shape)
-            if ranks is None or not group_collective.size:
-                self._alone[key] = super().collective_ns(group_collective)
-            else:
-                assert self.cluster.topology is not None
-                traffic = FlowTraffic(self.cluster.topology, self.rules)
-                Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
-                traffic.run()
-                self._alone[key] = traffic.last_end_ns
-        return round(self._alone[key] * scale)
+    def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
+        assert self.cluster.topology is not None
+        traffic = FlowTraffic(self.cluster.topology, self.rules)
+        Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
+        traffic.run()
+        return traffic.last_end_ns
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         """Returns the ns of a transfer in closed form, with what it costs to send."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simcore.cluster import Cluster, GroupShape, TransferShape, group_ranks
+from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.messages.alone import check_messages, estimate_messages, make_rules
 from simcore.messages.network import astra_bandwidth
 from simcore.messages.traffic import LinkTraffic, Payload, alone_ns
-from simcore.networks.analytical import Analytical
 from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
+from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost, TransferCost
-from simcore.records import field
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -23,27 +23,17 @@ if TYPE_CHECKING:
     from simcore.program import Program
 
 
-class LinkNetwork(Analytical):
+class LinkNetwork(SimulatedAlone):
     """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated as well."""
 
-    _alone: dict[tuple[GroupShape, str, int], int] = field(default_factory=dict)
-
-    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
-        key = (group_collective.shape, group_collective.collective, group_collective.size)
-        if key not in self._alone:
-            ranks = group_ranks(self.cluster, group_collective.shape)
-            if ranks is None or not group_collective.size:
-                self._alone[key] = super().collective_ns(group_collective)
-            else:
-                check_messages(
-                    estimate_messages(
-                        self.cluster, len(ranks), group_collective.collective, make_rules(self.cluster)
-                    ),
-                    "a collective",
-                )
-                payload = Payload(group_collective.collective, group_collective.size)
-                self._alone[key] = alone_ns(self.cluster, ranks, payload)
-        return round(self._alone[key] * scale)
+    def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
+        check_messages(
+            estimate_messages(
+                self.cluster, len(ranks), group_collective.collective, make_rules(self.cluster)
+            ),
+            "a collective",
+        )
+        return alone_ns(self.cluster, ranks, Payload(group_collective.collective, group_collective.size))
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         """Returns the ns of a transfer that goes link by link, stored and forwarded."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from textual.binding import BindingType
 
+    from simcore.trace.run import Run
     from tui.frame_view import ScreenView
 
 
@@ -35,8 +36,19 @@ SCREENS: dict[str, ScreenEntry] = {
     "parameters": ScreenEntry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
     "compare": ScreenEntry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "sweep": ScreenEntry("7", "Sweep", "Sweep", "tui.sweep.view:SweepView"),
+    "steps": ScreenEntry("8", "Steps", "Steps", "tui.steps.view:StepsView"),
     "notes": ScreenEntry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
+
+
+def shown_screens(run: Run, screen: str) -> list[str]:
+    """Returns the screens that the row of a run lists: of a recording of several steps that of steps, of
+    others, which alone have sweeps, that of sweeps; and the open one.
+    """
+    recording = run.recording
+    has_steps = recording is not None and recording.has_several_steps
+    hidden = "sweep" if screen == "steps" or (has_steps and screen != "sweep") else "steps"
+    return [name for name in SCREENS if name != hidden]
 
 
 def load(name: str) -> type[ScreenView]:

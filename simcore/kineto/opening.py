@@ -32,6 +32,7 @@ from simcore.measured.run import (
     merge_repeated,
     missing_ranks,
 )
+from simcore.measured.step_columns import RankSteps, join_steps
 from simcore.parameters import OpeningOptions
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, plural
@@ -180,6 +181,7 @@ def _run(
         diagnostics.append(Diagnostic("note", "other-runs", message, path))
     if unit == "rank":
         diagnostics += _ranks_from(path, job)
+    rank_steps = _rank_steps(job)
     step, steps = _choose_step(job, options, path, diagnostics)
     traces: list[RankTrace] = []
     groups = []
@@ -235,7 +237,19 @@ def _run(
             ),
             *(labels[id(other)] for other in left),
         ),
+        rank_steps=rank_steps,
     )
+
+
+def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
+    """Returns the steps of each rank, of a job of several."""
+    rank_steps = []
+    for rank, some in sorted(job.ranks.items()):
+        parts = [recording.step_columns for recording in some if recording.step_columns is not None]
+        stage = None if some[0].position is None else some[0].position[2]
+        if parts:
+            rank_steps.append(RankSteps(rank, stage, join_steps(parts)))
+    return tuple(rank_steps)
 
 
 def _ranks_from(path: str, job: Job) -> list[Diagnostic]:
@@ -363,6 +377,7 @@ def _choose_step(
 ) -> tuple[int | None, tuple[RecordedStep, ...]]:
     """Returns (the step to show, None for all that was recorded; all steps)."""
     lengths: dict[int, dict[int, int]] = {}
+    ends: dict[int, tuple[int, int]] = {}
     for rank, some in job.ranks.items():
         for recording in some:
             # The last step of a truncated file is not whole.
@@ -373,7 +388,17 @@ def _choose_step(
             )
             for step in whole:
                 lengths.setdefault(step.step_number, {})[rank] = step.end - step.start
-    steps = tuple(RecordedStep(step_number, lengths[step_number]) for step_number in sorted(lengths))
+                first, last = ends.get(step.step_number, (step.start, step.end))
+                ends[step.step_number] = min(first, step.start), max(last, step.end)
+    on_one_clock = all(recording.on_one_clock for some in job.ranks.values() for recording in some)
+    steps = tuple(
+        RecordedStep(
+            step_number,
+            lengths[step_number],
+            ends[step_number][1] - ends[step_number][0] if on_one_clock else None,
+        )
+        for step_number in sorted(lengths)
+    )
     requested = _requested_step(options)
     is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
     if requested is None:
@@ -514,6 +539,7 @@ def _device_run(
     stamp: str | None = None,
     label: str | None = None,
     others: tuple[str, ...] = (),
+    rank_steps: tuple[RankSteps, ...] = (),
 ) -> MeasuredRun:
     """Returns the run of these ranks, whose times are still on the clocks of their hosts.
 
@@ -535,7 +561,7 @@ def _device_run(
         say("note", "clock-offset", _offset_words(ranks, clocks), "clocks brought together by collectives")
     further, concurrent = ([0] * len(ranks), True) if on_one_clock else _on_one_axis(ranks, clocks, unit, say)
     shifts = tuple(map(sum, zip(clocks.shifts, further, strict=True)))
-    recorded = RecordingInfo(form, step, steps, shifts, clocks.match_counts, clocks.residual_ns)
+    recorded = RecordingInfo(form, step, steps, shifts, clocks.match_counts, clocks.residual_ns, on_one_clock)
     ranks = [rank.shift(shift) for rank, shift in zip(ranks, further, strict=True)]
     matches = match_devices(ranks, degrees, concurrent)
     lacking = count_incomplete(ranks, matches)
@@ -557,4 +583,4 @@ def _device_run(
     ranks = align_ranks(path, ranks, concurrent)
     all_diagnostics = (*notes, *merge_repeated(diagnostics))
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, True, stamp, all_diagnostics,
-                       label=label, others=others, recorded=recorded)  # fmt: skip
+                       label=label, others=others, recorded=recorded, rank_steps=rank_steps)  # fmt: skip

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTrace, SubColumns
+from simcore.measured.columns import DeviceColumns, OpColumns, RankTrace, SubColumns
+from simcore.measured.selecting import select_columns, select_ints, select_ops
+from simcore.measured.step_columns import StepColumns, summarize_steps
 from simcore.records import Struct, field, replace
 
-_Item = TypeVar("_Item")
 # The step of an operation outside of all annotations.
 NO_STEP = -1
 # Devices of a file: more than any host has, and as many ranks as one file of all could have.
@@ -80,12 +80,22 @@ class Recording(Struct):
     """(tp, dp, stage), where its file states it."""
     on_one_clock: bool = False
     """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
+    step_columns: StepColumns | None = None
+    """What all of its steps took, of a recording of several; also where the operations of one are here."""
 
     def __post_init__(self) -> None:
         if not self.count:
             self.count = len(self.ops)
             self.first_ns = self.ops.start[0] if self.count else 0
             self.last_ns = max(self.ops.end, default=0)
+
+    def summarize_steps(self) -> None:
+        """Sets the columns of its steps, while all of its operations are here."""
+        # The last step of a truncated file is not whole.
+        whole = self.steps[: len(self.steps) - self.is_truncated]
+        if len(self.steps) > 1 and self.only_step is None:
+            windows = [(step.step_number, step.start, step.end) for step in whole]
+            self.step_columns = summarize_steps(self.ops, self.step, windows, self.columns.collectives)
 
     def has_step(self, step: int | None) -> bool:
         """Returns whether the operations of a step are here, None for all that was recorded."""
@@ -106,9 +116,9 @@ class Recording(Struct):
         )
         return replace(
             self,
-            ops=_select_ops(self.ops, kept_ops),
-            columns=_select_columns(self.columns, kept_ops, window),
-            step=_select_ints(self.step, kept_ops),
+            ops=select_ops(self.ops, kept_ops),
+            columns=select_columns(self.columns, kept_ops, window),
+            step=select_ints(self.step, kept_ops),
             only_step=step_number,
         )
 
@@ -157,48 +167,9 @@ class Recording(Struct):
             None if self.position is None else self.position[2],
             self.path,
             True,
-            _select_ops(self.ops, rows),
+            select_ops(self.ops, rows),
             SubColumns(),
-            _select_columns(self.columns, rows, window),
+            select_columns(self.columns, rows, window),
             window,
             self.position,
         )
-
-
-def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
-    count = len(rows)
-    none: list[str | None] = [None] * count
-    return OpColumns(
-        name=_select_items(ops.name, rows), state=none, group=_select_items(ops.group, rows),
-        batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
-        chunk=_select_ints(ops.chunk, rows) if ops.chunk else array("q"),
-        start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),
-        timing=bytearray((MEASURED,)) * count, line=_select_ints(ops.line, rows), description=none,
-        shape=_select_items(ops.shape, rows), dtype=_select_items(ops.dtype, rows),
-        stated_category=bytearray(_select_items(ops.stated_category, rows)),
-    )  # fmt: skip
-
-
-def _select_columns(
-    columns: DeviceColumns, rows: range | list[int], window: tuple[int, int]
-) -> DeviceColumns:
-    calls, host = columns.collectives, columns.host
-    return DeviceColumns(
-        _select_ints(columns.stream, rows), _select_ints(columns.correlation, rows),
-        _select_items(columns.operation, rows), _select_items(columns.layer, rows),
-        _select_ints(columns.bytes, rows),
-        _select_items(columns.grid, rows), _select_items(columns.block, rows),
-        array("h", _select_items(columns.occupancy, rows)),
-        {new: calls[op] for new, op in enumerate(rows) if op in calls} if calls else {}, columns.on_device,
-        None if host is None else host.part(rows, window), columns.gaps.part(window),
-        columns.streams, columns.line_noun, columns.memory,
-    )  # fmt: skip
-
-
-def _select_ints(column: array[int], rows: range | list[int]) -> array[int]:
-    return column[:] if isinstance(rows, range) else array("q", _select_items(column, rows))
-
-
-def _select_items(column: Sequence[_Item], rows: range | list[int]) -> list[_Item]:
-    """Returns some rows of a column. A range is all of it, which is copied in a tenth of the time."""
-    return list(column) if isinstance(rows, range) else [column[op] for op in rows]

@@ -13,6 +13,7 @@ from simcore.measured.clocks import Breach, find_common_clock
 from simcore.measured.columns import RankTrace
 from simcore.measured.matching import name_of
 from simcore.measured.rank_positions import Degrees
+from simcore.measured.step_columns import RankSteps
 from simcore.ranks import Block, RankSet
 from simcore.records import Struct, replace
 from simcore.units import duration, plural
@@ -29,11 +30,13 @@ class RecordedStep(Struct, frozen=True):
 
     step_number: int
     ns: dict[int, int]
+    job_ns: int | None = None
+    """From its first begin on any rank to its last end, None where the ranks have clocks of their own."""
 
     @property
     def longest_ns(self) -> int:
-        """The length on the rank where it is longest."""
-        return max(self.ns.values())
+        """Its length, on clocks of their own that on the rank where it is longest."""
+        return max(self.ns.values()) if self.job_ns is None else self.job_ns
 
 
 class RecordingInfo(Struct, frozen=True):
@@ -51,6 +54,8 @@ class RecordingInfo(Struct, frozen=True):
     """From how many collectives each shift is."""
     residual_ns: tuple[int, int] = (0, 0)
     """By how much ends of one collective still differ, the median and the maximum."""
+    on_one_clock: bool = False
+    """Whether the times of all files are on one clock."""
 
 
 class MeasuredRun(Struct, frozen=True, dict=True):
@@ -80,6 +85,8 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     """The labels of the other runs of its directory."""
     recorded: RecordingInfo | None = None
     """Of profiler traces."""
+    rank_steps: tuple[RankSteps, ...] = ()
+    """What each rank did in all steps of the files, whichever is shown; of files of several steps."""
 
     @property
     def format(self) -> str:
@@ -100,6 +107,11 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     def of_devices(self) -> bool:
         """Whether its ranks are what a profiler recorded of devices, with streams."""
         return self.recorded is not None
+
+    @property
+    def steps_on_one_clock(self) -> bool:
+        """Whether times of different ranks can be compared in all steps of the files."""
+        return self.recorded is None or self.recorded.on_one_clock
 
     @property
     def has_kernels(self) -> bool:

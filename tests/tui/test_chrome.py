@@ -22,7 +22,7 @@ from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, sma
 from tests.workload.test_op_table import read
 from tui.chrome import difference, footer, heading, tab_at
 from tui.frame import ASCII, text_of, width_of
-from tui.screens import SCREENS
+from tui.screens import SCREENS, ScreenEntry, shown_screens
 from tui.session import Session
 from tui.summary.panels import step_lines
 
@@ -37,6 +37,11 @@ def session_of(opened: SimulatedRun, now: SimulatedRun | None = None) -> Session
     if now is not None:
         session.current = now
     return session
+
+
+def entries(session: Session, screen: str) -> list[ScreenEntry]:
+    """The screens that the row lists."""
+    return [SCREENS[name] for name in shown_screens(session.current, screen)]
 
 
 @settings(max_examples=60)
@@ -216,7 +221,7 @@ def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
     session = session_of(seed(), now and now())
     session.running, session.error = running, error
     first, second = (line_text(line) for line in heading(session, screen, width))
-    for entry in SCREENS.values():
+    for entry in entries(session, screen):
         titles = [f"{mark[0]}{entry.key} {title}{mark[1]}"
                   for title in (entry.title, entry.short) for mark in ("  ", "[]")]  # fmt: skip
         assert any(title in f"{second} " for title in titles), (entry.title, second)
@@ -235,10 +240,12 @@ def test_on_a_small_terminal_every_screen_has_its_key_and_the_open_one_its_title
     entry = SCREENS[screen]
     assert f"[{entry.key} {entry.short}]" in row
     words = row.replace("[", " ").replace("]", " ").split()
-    assert set(words) <= {one.key for one in SCREENS.values()} | {one.short for one in SCREENS.values()}
-    assert {one.key for one in SCREENS.values()} <= set(words)
+    listed = entries(session, screen)
+    assert set(words) <= {one.key for one in listed} | {one.short for one in listed}
+    assert {one.key for one in listed} <= set(words)
     # A click on a key or a title opens its screen.
-    for name, one in SCREENS.items():
+    for name in shown_screens(session.current, screen):
+        one = SCREENS[name]
         column = row.index(f"[{one.key} ") + 1 if name == screen else row.index(f" {one.key} ") + 1
         assert tab_at(session, screen, column, width) == name
 
@@ -259,7 +266,7 @@ def test_the_step_time_keeps_its_row_whatever_stands_behind_it(width: int) -> No
         for screen in SCREENS:
             _, second = (line_text(line) for line in heading(session, screen, width))
             assert " step " in second
-            assert all(f"{one.key} " in second for one in SCREENS.values())
+            assert all(f"{one.key} " in second for one in entries(session, screen))
     # What has no room is said in fewer words: the difference, the run, the notes.
     second = line_text(heading(slower, "why", width)[1])
     assert ("+94.6 %" if width < 119 else "+13.973 s (+94.6 %)") in second

@@ -38,7 +38,7 @@ from tui.why.view import WhyView
 SIZE = (120, 36)
 KEY_OF = {
     "summary": "1", "timeline": "2", "layers": "3", "why": "4", "parameters": "5", "compare": "6",
-    "sweep": "7", "notes": "exclamation_mark",
+    "sweep": "7", "steps": "8", "notes": "exclamation_mark",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import sub
 from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
@@ -187,11 +188,8 @@ def _run(
     groups = []
     shown_steps: list[tuple[int, Recording, ProfilerStep]] = []
     for rank, some in sorted(job.ranks.items()):
-        recording = next(
-            (candidate for candidate in some if any(step == other.step_number for other in candidate.steps)),
-            some[-1],
-        )
-        wanted_step = step if any(step == other.step_number for other in recording.steps) else None
+        recording = next((one for one in some if one.find_step(step) is not None), some[-1])
+        wanted_step = step if recording.find_step(step) is not None else None
         if not recording.has_step(wanted_step):
             # Its last step is not that of the rest of its job.
             how = _read_options(options)
@@ -248,7 +246,8 @@ def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
         parts = [recording.step_columns for recording in some if recording.step_columns is not None]
         stage = None if some[0].position is None else some[0].position[2]
         if parts:
-            rank_steps.append(RankSteps(rank, stage, join_steps(parts)))
+            ops = sum(recording.count for recording in some)
+            rank_steps.append(RankSteps(rank, stage, join_steps(parts), ops))
     return tuple(rank_steps)
 
 
@@ -376,50 +375,21 @@ def _choose_step(
     job: Job, options: OpeningOptions, path: str, diagnostics: list[Diagnostic]
 ) -> tuple[int | None, tuple[RecordedStep, ...]]:
     """Returns (the step to show, None for all that was recorded; all steps)."""
-    lengths: dict[int, dict[int, int]] = {}
-    ends: dict[int, tuple[int, int]] = {}
-    for rank, some in job.ranks.items():
-        for recording in some:
-            # The last step of a truncated file is not whole.
-            whole = (
-                recording.steps[: len(recording.steps) - recording.is_truncated]
-                if recording.is_truncated
-                else recording.steps
-            )
-            for step in whole:
-                lengths.setdefault(step.step_number, {})[rank] = step.end - step.start
-                first, last = ends.get(step.step_number, (step.start, step.end))
-                ends[step.step_number] = min(first, step.start), max(last, step.end)
-    on_one_clock = all(recording.on_one_clock for some in job.ranks.values() for recording in some)
-    steps = tuple(
-        RecordedStep(
-            step_number,
-            lengths[step_number],
-            ends[step_number][1] - ends[step_number][0] if on_one_clock else None,
-        )
-        for step_number in sorted(lengths)
-    )
+    steps = _recorded_steps(job)
+    lengths = {step.step_number: step.ns for step in steps}
     requested = _requested_step(options)
     is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
     if requested is None:
-        launched = {
-            step.step_number
-            for some in job.ranks.values()
-            for recording in some
-            for step in recording.steps
-            if step.ops
-        }
-        with_ops = [
-            recorded_step.step_number
-            for recorded_step in steps
-            if len(recorded_step.ns) == len(job.ranks) and recorded_step.step_number in launched
-        ]
-        if with_ops and is_log:
+        whole = [one.step_number for one in steps if len(one.ns) == len(job.ranks)]
+        if whole and is_log:
             # A log has nothing of a step but its time, and the last one may be any.
-            by_length = sorted(with_ops, key=lambda step: (lengths[step][min(lengths[step])], step))
+            by_length = sorted(whole, key=lambda step: (lengths[step][min(lengths[step])], step))
             return by_length[len(by_length) // 2], steps
-        if with_ops:
-            return with_ops[-1], steps
+        recordings = [recording for some in job.ranks.values() for recording in some]
+        for step_number in reversed(whole):
+            found_steps = (recording.find_step(step_number) for recording in recordings)
+            if any(step is not None and step.ops for step in found_steps):
+                return step_number, steps
         why = "no step is whole on every rank" if steps else _no_steps(options.step_names)
         diagnostics.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
         return None, steps
@@ -439,6 +409,49 @@ def _choose_step(
         for rank in lacking:
             del job.ranks[rank]
     return step_number, steps
+
+
+def _recorded_steps(job: Job) -> tuple[RecordedStep, ...]:
+    """Returns the whole steps of a job."""
+    on_one_clock = all(recording.on_one_clock for some in job.ranks.values() for recording in some)
+    ranks: list[int] = []
+    by_number: dict[int, tuple[list[int], list[int], list[int]]]
+    windows: list[tuple[Sequence[int], Sequence[int], Sequence[int]]] = []
+    for rank, some in job.ranks.items():
+        for recording in some:
+            columns = recording.step_columns
+            ranks.append(rank)
+            if columns is not None:
+                windows.append((columns.step, columns.start, columns.end))
+            else:
+                # The last step of a truncated file is not whole.
+                whole = recording.steps[: len(recording.steps) - recording.is_truncated]
+                windows.append(([step.step_number for step in whole], [step.start for step in whole],
+                                [step.end for step in whole]))  # fmt: skip
+    if all(columns_of_rank[0] == windows[0][0] for columns_of_rank in windows) and len(set(ranks)) == len(
+        ranks
+    ):
+        # As it is nearly always: 640,000 steps of ranks take 0.1 s of 0.8.
+        starts, ends = (list(zip(*column, strict=True)) for column in list(zip(*windows, strict=True))[1:])
+        by_number = {
+            step_number: (ranks, [*start], [*end])
+            for step_number, start, end in zip(windows[0][0], starts, ends, strict=True)
+        }
+    else:
+        by_number = {}
+        for rank, columns_of_rank in zip(ranks, windows, strict=True):
+            for step_number, start, end in zip(*columns_of_rank, strict=True):
+                of_step = by_number.setdefault(step_number, ([], [], []))
+                for column, value in zip(of_step, (rank, start, end), strict=True):
+                    column.append(value)
+    return tuple(
+        RecordedStep(
+            step_number,
+            dict(zip(some_ranks, map(sub, ends, starts), strict=True)),
+            max(ends) - min(starts) if on_one_clock else None,
+        )
+        for step_number, (some_ranks, starts, ends) in sorted(by_number.items())
+    )
 
 
 def _offset_words(ranks: Sequence[RankTrace], clocks: DeviceClocks) -> str:

@@ -68,6 +68,8 @@ class RankSteps(Struct, frozen=True):
     stage: int | None
     """None where it is not known."""
     columns: StepColumns
+    ops: int = 0
+    """The number of its operations in all steps."""
 
 
 def summarize_steps(

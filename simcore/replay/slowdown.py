@@ -35,7 +35,7 @@ _PUBLISHED = {
 # A transfer time below this is an error of clocks.
 _LEAST_NS = -10_000_000
 # 117,216 operations of 44 steps on 16 ranks take 2 s; more are not replayed once for each part.
-_MOST_OPS = 1_000_000
+MOST_OPS = 1_000_000
 # So many of the ranks, at least one, are the worst.
 _WORST_PERCENT = 3
 
@@ -107,7 +107,7 @@ def make_costs(run: MeasuredRun) -> Costs | None:
     ops = {lane: _ops_by_step(rank) for lane, rank in lanes.items()}
     step_numbers = _equal_steps(ops)
     count = sum(len(rank.ops) for rank in lanes.values())
-    if len(step_numbers) < 2 or count > _MOST_OPS:
+    if len(step_numbers) < 2 or count > MOST_OPS:
         return None
     step_graph = _build(lanes, ops, step_numbers[0])
     if step_graph is None:

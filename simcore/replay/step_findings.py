@@ -12,7 +12,7 @@ from simcore.measured.selecting import select_columns, select_ops
 from simcore.records import Struct, replace
 from simcore.replay.parameters import Scales
 from simcore.replay.replayed_run import ReplayedRun
-from simcore.replay.slowdown import GC, AsPeers, Slowdown, make_costs
+from simcore.replay.slowdown import GC, MOST_OPS, AsPeers, Slowdown, make_costs
 from simcore.replay.stragglers import on_time_scales
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 MOST, LEAST = 0.5, 1.02
 # A rank that is late in more of the steps than this is a slow rank.
 OFTEN = 0.5
-# Two replays of each step: a million operations take a minute.
-_MOST_OPS = 1_000_000
 
 PartName: TypeAlias = Literal["rank", "stage", "gc", "sequence", "kind"]
 
@@ -106,7 +104,7 @@ def _replay_on_time(
     None where that is not known of any step.
     """
     measured = run.measured
-    if measured.ops > _MOST_OPS or not measured.concurrent:
+    if measured.ops > MOST_OPS or not measured.concurrent:
         return None
     index = next((at for at, trace in enumerate(measured.ranks) if trace.rank == rank), None)
     if index is None or not run.peers[index]:

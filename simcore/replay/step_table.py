@@ -13,13 +13,14 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from operator import sub
+from operator import add, mul, sub
 
 from simcore.measured.step_columns import COMM, KIND_WORDS, OTHER, CallColumns, CallKey, RankSteps
 from simcore.records import NamedTuple
 
-# Members of a call begin it at once if this part of the longest time in which one of them did nothing before
-# lies between the first and the last: a rank that is late after doing nothing holds up the others inside.
+# Members of a call begin it at once if no more than this part of the longest time in which one of them did
+# nothing before lies between the first and the last: a rank that is late after doing nothing holds up the
+# others inside. What all of them did nothing before it, none has waited for the others.
 _AT_ONCE = 20
 # A rank that is late by less than this share of a step is not what makes the step long.
 LATE_SHARE = 0.01
@@ -317,20 +318,24 @@ def _add_waits(
     if one_clock:
         first = list(map(min, *(calls.start for _, calls in some)))
         last = list(map(max, *(calls.start for _, calls in some)))
-        idle_before = map(max, *(calls.idle for _, calls in some))
+        least = list(map(min, *(calls.idle for _, calls in some)))
+        longest = map(max, *(calls.idle for _, calls in some))
         at_once = [
-            _AT_ONCE * (end - begin) <= idle
-            for begin, end, idle in zip(first, last, idle_before, strict=True)
+            _AT_ONCE * (end - begin) <= idle for begin, end, idle in zip(first, last, longest, strict=True)
         ]
     else:
         shortest = list(map(min, *lengths))
-        at_once = [False] * len(shortest)
+        at_once, least = [False] * len(shortest), [0] * len(shortest)
     for (index, calls), own in zip(some, lengths, strict=True):
         ns, idle_ns, rows = inside[index], before[index], calls.row
         # A send may end before its receive begins: it has not waited for that.
         waits = map(min, map(sub, last, calls.start), own) if one_clock else map(sub, own, shortest)
-        for row, wait, together, idle in zip(rows, waits, at_once, calls.idle, strict=True):
-            if wait > 0:
-                ns[row] += wait
+        if rows == array("q", range(len(ns))):
+            # One call in each step: 640,000 of them take 0.1 s of 0.4.
+            inside[index] = array("q", map(add, ns, waits))
+            before[index] = array("q", map(add, idle_ns, map(mul, at_once, map(sub, calls.idle, least))))
+            continue
+        for row, wait, together, idle, of_all in zip(rows, waits, at_once, calls.idle, least, strict=True):
+            ns[row] += wait
             if together:
-                idle_ns[row] += idle
+                idle_ns[row] += idle - of_all

@@ -86,6 +86,15 @@ def test_idle_time_before_a_communication_that_all_begin_at_once_is_waiting() ->
     assert [[*column] for column in table(*ranks).waits] == [[20], [0]]
 
 
+def test_idle_time_of_all_members_is_no_waiting() -> None:
+    """Their hosts launch the collective 20 after the last operation of rank 1."""
+    ranks = (
+        columns_of(0, ("forward", 0, 10, 0), ("dp", 50, 60, 0)),
+        columns_of(1, ("forward", 0, 30, 0), ("dp", 50, 60, 0)),
+    )
+    assert [[*column] for column in table(*ranks).waits] == [[20], [0]]
+
+
 def test_idle_time_of_a_rank_that_comes_late_is_no_waiting() -> None:
     """Rank 1 does nothing from 10 to 30, while rank 0 waits inside of the collective."""
     ranks = (

@@ -13,7 +13,7 @@ from tui.listing import ListColumn, find_from
 
 STEP, TIME, CHANGE, LAST, LATE, DIFFERS = "step", "time", "change", "last", "late by", "differs most"
 # Columns of the figures: (heading, size, left). With few cells what the others say is dropped first.
-_FIGURES = ((STEP, 4, False), (TIME, 8, False), (CHANGE, 7, False), (LAST, 4, False), (LATE, 8, False))
+_FIGURES = ((STEP, 4, False), (TIME, 9, False), (CHANGE, 7, False), (LAST, 4, False), (LATE, 9, False))
 _LEAST_WORDS, _MOST_WORDS = 16, 30
 
 

@@ -9,6 +9,7 @@ from textual.binding import BindingType
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
+from simcore.replay.slowdown import MOST_OPS
 from simcore.replay.step_table import LATE, MEASURES, StepTable
 from simcore.shell_words import join_words
 from simcore.trace.run import as_read
@@ -197,6 +198,8 @@ class StepsView(TableView):
         """Returns what is found in all operations of all steps; None until it is known."""
         recording, steps = self._recording, self.table.steps
         if recording is None or len(steps.ranks) < 2 or not self.is_mounted:
+            return None
+        if sum(one.ops for one in recording.measured.rank_steps) > MOST_OPS:
             return None
         session, label = self.session, self._label("all")
 

@@ -8,6 +8,7 @@ from statistics import median_high
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from simcore.diagnostics import Cancelled
+from simcore.measured.iterations import cut_iteration
 from simcore.measured.selecting import select_columns, select_ops
 from simcore.records import Struct, replace
 from simcore.replay.parameters import Scales
@@ -127,6 +128,10 @@ def _replay_on_time(
 
 def _step_run(run: MeasuredRun, step_number: int) -> MeasuredRun | None:
     """Returns a step of a run of all of them; None where a rank has nothing in it."""
+    if run.recorded is None:
+        parts = [cut_iteration(rank, step_number) for rank in run.ranks]
+        begin = min(part.first_ns for part in parts)
+        return replace(run, ranks=tuple(part.shift(-begin) for part in parts), rank_steps=())
     rows = []
     for rank in run.ranks:
         rows.append([op for op, step in enumerate(rank.step or ()) if step == step_number])

@@ -223,7 +223,7 @@ class StepTable:
 
 def _median(some: Sequence[int]) -> int:
     there = sorted(value for value in some if value != ABSENT)
-    return there[len(there) // 2] if there else 0
+    return there[(len(there) - 1) // 2] if there else 0
 
 
 # -- waits -----------------------------------------------------------------------------------------

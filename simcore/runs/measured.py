@@ -105,6 +105,8 @@ class RecordedRun(ReplayedRun):
     @property
     def has_all_steps(self) -> bool:
         """Whether it has the operations of several steps."""
+        if self.measured.recorded is None:
+            return self.has_several_steps and self.measured.iteration is None
         return any(rank.step is not None for rank in self.measured.ranks)
 
     @cached_property

@@ -117,8 +117,7 @@ class StepsView(TableView):
     def _shown_step(self) -> int | None:
         """Returns the number of the step on the screens."""
         recording = self._recording
-        recorded = None if recording is None else recording.measured.recorded
-        return None if recorded is None else recorded.step
+        return None if recording is None else recording.measured.shown_step
 
     def show(self, results: Run) -> None:
         self._take_table()
@@ -228,6 +227,7 @@ class StepsView(TableView):
         axis, full = heat_title(self.table.steps, self._measure, self._scale(), heat, self.glyphs)
         columns = self.table.steps.measure(self._measure)
         title = f"{self._measure}, by rank"
+        title = title if len(title) <= heat else self._measure
         heat_lines: list[Line] = [[(title[: heat + GAP], "bright")], [(axis, "dim")], [(full, "dim")]]
         count = len(self.table.lines)
         in_view = self.table.lines[self.top : min(self.top + rows, count)]

@@ -316,7 +316,7 @@ def _finish(path: str, table: _Table, fallback: str | None) -> MeasuredCollectiv
         raise _error(
             path,
             "found a table that does not say which test it is of, expected a line such as `# Collective test "
-            "starting: all_reduce_perf` above it, or a file named_devices all_reduce.txt",
+            "starting: all_reduce_perf` above it, or a file named all_reduce.txt",
             table.line,
         )
     if collective is None:

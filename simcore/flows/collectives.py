@@ -8,6 +8,7 @@ switch of a server and from there to all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from simcore.flows.traffic import FlowTraffic
 
@@ -48,9 +49,11 @@ class Collective:
         collective: str,
         size: int,
         over: Callable[[int], None],
+        label: int = -1,
     ) -> None:
         self._traffic = traffic
         self._over = over
+        self._label = label
         self._delay = traffic.rules.start_ns
         is_reducing = collective == "REDUCESCATTER" and traffic.rules.model == "ns3"
         self._reduce_ns = _REDUCE_NS if is_reducing else 0
@@ -80,7 +83,18 @@ class Collective:
         for source in ranks:
             for target in ranks:
                 if source != target:
-                    self._traffic.send(self._delay, source, target, share, self._arrive, None)
+                    self._send(self._delay, source, target, share, self._arrive, None)
+
+    def _send(
+        self,
+        delay: int,
+        source: int,
+        target: int,
+        size: int,
+        arrived: Callable[[Any, int], None],
+        key: object,
+    ) -> None:
+        self._traffic.send(delay, source, target, size, arrived, key, self._label)
 
     def _arrive(self, _: object, now: int) -> None:
         self._missing -= 1
@@ -94,9 +108,9 @@ class Collective:
         if self._is_pxn:
             relay = self._relay(source, target)
             if relay is not None:
-                self._traffic.send(delay, source, relay, self._share, self._relay_step, (key, relay))
+                self._send(delay, source, relay, self._share, self._relay_step, (key, relay))
                 return
-        self._traffic.send(delay, source, target, self._share, self._end_step, key)
+        self._send(delay, source, target, self._share, self._end_step, key)
 
     def _relay(self, source: int, target: int) -> int | None:
         """Returns the GPU of the sender's server on the rail of a target in another server and rail."""
@@ -110,7 +124,7 @@ class Collective:
         channel, position, _ = step
         ring = self._rings[channel]
         target = ring[(position + 1) % len(ring)]
-        self._traffic.send(self._delay, relay, target, self._share, self._end_step, step)
+        self._send(self._delay, relay, target, self._share, self._end_step, step)
 
     def _end_step(self, key: tuple[int, int, int], now: int) -> None:
         channel, position, step = key
@@ -139,7 +153,7 @@ class Collective:
         waiting = [len(ranks)] * _NVLS_CHUNKS
 
         def send_up(rank: int, chunk: int) -> None:
-            self._traffic.send(self._delay, rank, switch, share, end_up, (rank, chunk))
+            self._send(self._delay, rank, switch, share, end_up, (rank, chunk))
 
         def end_up(key: tuple[int, int], now: int) -> None:
             rank, chunk = key
@@ -148,7 +162,7 @@ class Collective:
             waiting[chunk] -= 1
             if not waiting[chunk]:
                 for target in ranks:
-                    self._traffic.send(self._delay, switch, target, share, self._arrive, None)
+                    self._send(self._delay, switch, target, share, self._arrive, None)
             self._arrive(None, now)
 
         for rank in ranks:

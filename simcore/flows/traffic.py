@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from simcore.diagnostics import UsageError
 from simcore.flows.fair_shares import fair_rates
+from simcore.flows.log import FlowLog
 from simcore.flows.routes import Route, Router
 from simcore.records import NamedTuple, Struct
 from simcore.topology import PacketRules, Topology
@@ -111,6 +112,8 @@ class FlowReport(NamedTuple):
     ports: list[FlowPort]
     control: str
     """The congestion control that the configuration names, "" for none."""
+    log: FlowLog | None = None
+    """All flows, where they were logged."""
 
     def marked_ports(self) -> list[FlowPort]:
         """Returns the ports at which congestion control would slow flows down, the first marked first."""
@@ -174,18 +177,25 @@ class _Bundle:
 
 
 class _Flow:
-    __slots__ = ("arrived", "key", "path", "size", "start_ns")
+    __slots__ = ("arrived", "key", "label", "path", "size", "start_ns")
 
-    def __init__(self, path: _Path, size: int, start_ns: int, arrived: Callable[[Any, int], None], key: Any):
+    def __init__(
+        self, path: _Path, size: int, start_ns: int, arrived: Callable[[Any, int], None], key: Any, label: int
+    ) -> None:
         self.path, self.size, self.start_ns, self.arrived, self.key = path, size, start_ns, arrived, key
+        self.label = label
 
 
 class FlowTraffic:
-    """All flows of a run. Time is ns and never goes back; call `run_until` before `send` at a later time."""
+    """All flows of a run. Time is ns and never goes back; call `run_until` before `send` at a later time.
 
-    def __init__(self, topology: Topology, rules: FlowRules) -> None:
+    log: gets every flow as it ends, None for no log.
+    """
+
+    def __init__(self, topology: Topology, rules: FlowRules, log: FlowLog | None = None) -> None:
         self.topology = topology
         self.rules = rules
+        self.log = log
         self.router = Router(topology, rules.ecmp)
         self.now = 0
         self.last_end_ns = 0
@@ -218,10 +228,17 @@ class FlowTraffic:
         self._queue_ns: dict[int, float] = {}
 
     def send(
-        self, delay: int, source: int, target: int, size: int, arrived: Callable[[Any, int], None], key: Any
+        self,
+        delay: int,
+        source: int,
+        target: int,
+        size: int,
+        arrived: Callable[[Any, int], None],
+        key: Any,
+        label: int = -1,
     ) -> None:
         """Starts a flow `delay` ns from now; `arrived(key, ns)` is called when its last acknowledgement is
-        back.
+        back. label: what it is of, for the log.
 
         Raises `UsageError` where no path leads there.
         """
@@ -234,7 +251,7 @@ class FlowTraffic:
             path = self._paths[route] = _Path(route, self.topology, self.rules.packets, self._plain)
         when = self.now + delay
         self.flows += 1
-        self._push(when, _START, _Flow(path, size, when, arrived, key))
+        self._push(when, _START, _Flow(path, size, when, arrived, key, label))
 
     def next_ns(self) -> int | None:
         """Returns the time of the next event; None without any."""
@@ -297,7 +314,7 @@ class FlowTraffic:
     def report(self) -> FlowReport:
         """Returns what the links carried."""
         control = self.rules.packets.control_name if not self._plain else ""
-        return FlowReport(self.last_end_ns, self.flows, self.port_uses(), control)
+        return FlowReport(self.last_end_ns, self.flows, self.port_uses(), control, self.log)
 
     def port_uses(self) -> list[FlowPort]:
         """Returns what each direction of a link carried, where it carried anything, by its number."""
@@ -363,6 +380,8 @@ class FlowTraffic:
         while ends and ends[0][0] <= bundle.served + slack:
             _, _, flow = heappop(ends)
             bundle.count -= 1
+            if self.log is not None:
+                self.log.add(path.links, flow.start_ns, self.now, flow.size, flow.label)
             for link in path.links:
                 self._count(link, -1)
             last = min(flow.size, self.rules.packets.payload)

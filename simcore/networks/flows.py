@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
 from simcore.flows.collectives import Collective, estimate_flows
+from simcore.flows.log import FlowLog, Transmission
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
@@ -56,17 +57,28 @@ class FlowTransport:
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
         self._traffic.now = max(now, self._traffic.now)
+        label = -1
+        if self._traffic.log is not None:
+            label = len(self._traffic.log.transmissions)
+            self._traffic.log.transmissions.append(Transmission(stream, senders[0], now))
         if payload.collective is not None:
             ranks = sorted(self._ranks[sender] for sender in senders)
             Collective(
-                self._traffic, ranks, payload.collective, payload.size, lambda _: self._over.append(token)
+                self._traffic,
+                ranks,
+                payload.collective,
+                payload.size,
+                lambda _: self._over.append(token),
+                label,
             )
         elif not payload.size:
             self._over.append(token)
         else:
             source, target = self._ranks[senders[0]], self._ranks[receivers[0]]
             delay = self._traffic.rules.start_ns
-            self._traffic.send(delay, source, target, payload.size, lambda *_: self._over.append(token), None)
+            self._traffic.send(
+                delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
+            )
 
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""
@@ -129,7 +141,7 @@ class FlowNetwork(SimulatedAlone):
 
     def make_transport(self, folding: Folding) -> PortTransport:
         assert self.cluster.topology is not None
-        traffic = FlowTraffic(self.cluster.topology, self.rules)
+        traffic = FlowTraffic(self.cluster.topology, self.rules, FlowLog())
         return FlowTransport(traffic, [one.ranks.blocks[0].first for one in folding.classes])
 
     def check_size(self, program: Program, folding: Folding) -> None:

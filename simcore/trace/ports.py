@@ -48,8 +48,8 @@ class Port(NamedTuple):
     """The mean number of flows while it was busy."""
     most: int = 0
     """The most flows at once."""
-    marked_flows: int = 0
-    """The most flows that it held back while its queue was so long that congestion control marks packets."""
+    is_marked: bool = False
+    """Whether its queue gets so long that congestion control marks packets."""
     ends: tuple[int, int] = (0, 0)
     """The numbers of its nodes."""
     block: int = 0
@@ -117,15 +117,38 @@ class Ports:
         self._loads: dict[int, list[float]] = {}
         self._tier_loads: dict[int, list[float]] = {}
         used = [index for index, port in enumerate(ports) if port.sends]
-        self.by_heat: list[int] = sorted(
-            used, key=lambda index: (-ports[index].held_ns, -ports[index].busy_ns, index)
-        )
-        """The ports that carried anything, the one that holds flows back longest first."""
+        self.by_heat: list[int] = sorted(used, key=lambda index: (*self._coldness(index), index))
+        """The ports that carried anything, the one of the largest load first, to 0.1 % of it; of equal ones
+        that of the most flows, then that which holds flows back longest.
+        """
+
+    def _coldness(self, index: int) -> tuple[float, int, int]:
+        port = self.all[index]
+        return -round(self.mean_load(index), 3), -port.most, -port.held_ns
+
+    @property
+    def hottest_shared(self) -> int | None:
+        """The hottest of the ports with several flows that hold flows back for at least half as long as any
+        of these; None where no port has several.
+        """
+        shared_ports = [index for index in self.by_heat if self.all[index].most > 1]
+        longest_ns = max((self.all[index].held_ns for index in shared_ports), default=0)
+        return next((index for index in shared_ports if 2 * self.all[index].held_ns >= longest_ns), None)
 
     @property
     def has_times(self) -> bool:
         """Whether it is known when each flow was on its links."""
         return self._log is not None
+
+    @property
+    def has_purposes(self) -> bool:
+        """Whether it is known what flows were sent for."""
+        return self._log is not None and bool(self._log.transmissions)
+
+    @property
+    def used_tiers(self) -> int:
+        """The number of tiers that carried anything."""
+        return len({self.all[index].tier for index in self.by_heat})
 
     @property
     def words(self) -> str:
@@ -325,7 +348,7 @@ def ports_of_flows(
                 use.full_ns,
                 use.mean_flows,
                 use.most_flows,
-                use.marked_flows if report.control else 0,
+                use.marked_ns is not None and bool(report.control),
                 (source, target),
                 block,
             )

@@ -28,7 +28,8 @@ class PortCursor:
 
     def __post_init__(self) -> None:
         if self.ports.by_heat:
-            self.index = self.ports.by_heat[0]
+            shared_index = self.ports.hottest_shared
+            self.index = self.ports.by_heat[0] if shared_index is None else shared_index
             self.time_ns = self.ports.busiest_ns(self.index)
         elif self.ports.tiers:
             self.index = self.ports.tiers[0].ports[0]
@@ -108,15 +109,15 @@ def hot_words(ports: Ports) -> str:
     """Returns which port is hot and why, in a sentence."""
     if not ports.by_heat:
         return f"No port carried a {ports.sends_noun}."
-    shared = next((index for index in ports.by_heat if ports.all[index].most > 1), None)
-    index = ports.by_heat[0] if shared is None else shared
+    shared_index = ports.hottest_shared
+    index = ports.by_heat[0] if shared_index is None else shared_index
     port = ports.all[index]
     if ports.sends_noun == "message":
         return (
             f"{port.name} is busy {100 * ports.share(index):.1f} % of the step; messages wait "
             f"{duration(port.held_ns)} for it in all."
         )
-    if shared is None:
+    if shared_index is None:
         return (
             f"No port is shared: every flow is alone on its links. Busiest: {port.name}, "
             f"{100 * ports.share(index):.1f} % of the step."
@@ -214,7 +215,7 @@ def port_lines(cursor: PortCursor, width: int) -> list[Line]:
         line += [(f"   {purpose_text(group, layer, 30)} ", group), (byte_size(size), "")]
         if width_of(line) > width:
             break
-    if port.marked_flows:
+    if port.is_marked:
         line.insert(1, (", its queue is marked", "warn"))
     return [shortened(line, width)]
 

@@ -53,7 +53,7 @@ class PortTable:
                 (MOST, ListColumn(MOST, 4, False), lambda index: str(ports.all[index].most),
                  lambda index: ports.all[index].most),
                 (MARKS, ListColumn(MARKS, 5, False), self._marks_text,
-                 lambda index: ports.all[index].marked_flows),
+                 lambda index: ports.all[index].is_marked),
             ]  # fmt: skip
         if ports.has_times:
             self._columns.append((PURPOSE, ListColumn(PURPOSE, 12, True), self._purpose_text, float))
@@ -72,7 +72,7 @@ class PortTable:
         return in_unit(self.ports.all[index].held_ns, self._queue_unit[0])
 
     def _marks_text(self, index: int) -> str:
-        return "yes" if self.ports.all[index].marked_flows else ""
+        return "yes" if self.ports.all[index].is_marked else ""
 
     def _purpose_text(self, index: int) -> str:
         if index not in self._purposes:
@@ -125,9 +125,7 @@ class PortTable:
         return f"{len(self.lines)} of {plural(len(self.ports.by_heat), 'port')}"
 
     def order(self) -> tuple[str, str]:
-        if self._full_heading == FULL:
-            return "those that hold flows back longest first", "fullest first"
-        return "those that messages wait for longest first", "most queued first"
+        return "the largest load first", "most load first"
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         if self._full_heading != FULL:

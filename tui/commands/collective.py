@@ -158,8 +158,11 @@ def main(words: list[str]) -> int:
             explanation_lines = _links_text(links, size_times[0].last_ns)
         if report is not None:
             from simcore.render.report.usage import port_lines
+            from simcore.trace.ports import ports_of_flows
 
-            explanation_lines = port_lines(report, size_times[0].last_ns, everything=False)
+            assert cluster.topology is not None
+            ports = ports_of_flows(report, cluster.topology, size_times[0].last_ns)
+            explanation_lines = port_lines(ports, report, everything=False)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
 

@@ -147,7 +147,8 @@ def _streams(rendezvous: Rendezvous) -> Column:
     for segments, trace in zip(rendezvous.segments, rendezvous.run.ranks, strict=True):
         ops, label_ids = trace.ops, array("i", (NONE,)) * len(segments)
         on_streams = map(ops.stated_category.translate(_ON_STREAMS).__getitem__, segments.op)
-        for segment in compress(range(len(segments)), map(and_, segments.kind.translate(_IS_NO_GAP), on_streams)):
+        runs = map(and_, segments.kind.translate(_IS_NO_GAP), on_streams)
+        for segment in compress(range(len(segments)), runs):
             op = segments.op[segment]
             name = COPY if CATEGORIES[ops.stated_category[op]] == COPY else ops.group[op] or "comm"
             label_ids[segment] = number_of.setdefault(name, len(number_of))

@@ -24,6 +24,8 @@ __all__ = ["HistoryRun", "Run", "Session", "notes_of"]
 # The most bytes of kept runs besides those on the screens: three of seed 002, which is computed again in
 # 0.3 s when it is shown.
 MOST_KEPT_BYTES = 32 * 10**6
+# The most drafts that can be undone.
+MOST_UNDO = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -173,7 +175,9 @@ class Session:
 
     def edit(self, draft: RunInput) -> None:
         """Takes a change as the draft; `undo` restores the one before."""
-        self._undo.append(self._draft)
+        # Without what was resolved of it: a model's rows may take a megabyte.
+        self._undo.append(self._draft.with_parameters(self.draft))
+        del self._undo[:-MOST_UNDO]
         self._redo.clear()
         self._takes_back = False
         self._draft = draft

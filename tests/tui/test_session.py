@@ -60,6 +60,20 @@ def test_a_new_change_forgets_what_was_taken_back() -> None:
     assert session.draft == Parameters()
 
 
+def test_what_can_be_undone_holds_nothing_that_was_resolved_and_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_UNDO", 3)
+    session = new_session()
+    setup = session.opened.setup
+    for factor in (2, 3, 4, 5):
+        setup = setup.with_parameters(Parameters(compute_scale=float(factor)))
+        assert setup.placement.workload.name
+        session.edit(setup)
+    assert [before.parameters.compute_scale for before in session._undo] == [2, 3, 4]
+    assert not any("placement" in before.__dict__ for before in session._undo)
+
+
 @given(st.lists(st.sampled_from([2, 3, 4, "undo", "redo"]), max_size=30))
 def test_any_edits_and_undos_behave_as_a_list_with_a_place_in_it(actions: list[int | str]) -> None:
     session = new_session()

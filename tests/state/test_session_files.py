@@ -234,6 +234,40 @@ def test_a_damaged_session_is_set_aside_and_said(workload: Path, content: str, r
     assert opened(workload).screen == "notes"
 
 
+def test_a_session_that_somebody_else_may_have_written_is_said_once_and_not_used(
+    workload: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kept_file(workload)
+    assert keep(opened(workload), a_session()) == ""
+    text = path.read_text(encoding="utf-8")
+
+    def is_refused_once(*words: str) -> None:
+        keeper = opened(workload)
+        said([keeper.notice], "damaged", "set aside", *words)
+        assert keeper.screen is None
+        assert opened(workload).notice == ""
+
+    elsewhere = workload.parent / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    is_refused_once("a link")
+    assert elsewhere.read_text(encoding="utf-8") == text
+    for mode in (0o602, 0o620):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        is_refused_once("somebody else")
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+    assert opened(workload).screen == "notes"
+    os.mkfifo(path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+    is_refused_once("no regular file")
+    path.write_text(text, encoding="utf-8")
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    is_refused_once("somebody else")
+
+
 def test_a_session_that_cannot_be_set_aside_is_said_too(workload: Path) -> None:
     path = kept_file(workload)
     path.parent.mkdir(parents=True)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,14 @@ while True:
     number += 1
     write_text(sys.argv[1], "abcdefg"[number % 7] * (200_000 + 50_000 * (number % 7)))
 """
+
+
+@pytest.fixture(autouse=True)
+def _others_write_nothing() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
 
 
 def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:

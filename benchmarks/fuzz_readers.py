@@ -413,6 +413,7 @@ def session(path: str, data: bytes) -> Any:
     from tui.state.files import read_text
     from tui.state.session_content import parse_session
 
+    os.chmod(path, 0o600)
     try:
         return parse_session(read_text(path) or "")
     except InvalidSession as error:

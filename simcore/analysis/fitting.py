@@ -176,6 +176,11 @@ def list_held_chunks(actions: Iterable[Action]) -> list[tuple[int, int, int]]:
 def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
     """Returns the changes, those that cost little time first. same_batch: the fields that keep the batch."""
     changes: list[_Change] = []
+    if training.inference is not None:
+        if training.inference.kv_dtype != "fp8":
+            changes.append(("kv-dtype fp8", {"kv_dtype": "fp8"}))
+        twice = {name: 2 * getattr(training, name) for name in ("tp", "pp")}
+        return [*changes, *((f"{name} {degree}", {name: degree}) for name, degree in twice.items())]
     if training.tp > 1 and not training.sequence_parallel:
         changes.append(("sequence-parallel on", {"sequence_parallel": "on"}))
     if training.zero == 0 and training.dp * training.cp > 1:
@@ -194,6 +199,8 @@ def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Chang
 
 
 def _list_last_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
+    if training.inference is not None:
+        return [(f"tp {times * training.tp}", {"tp": times * training.tp}) for times in (4, 8, 16)]
     counts = [times * training.pp for times in (4, 8, 16)]
     return [(f"pp {count}", {"pp": count, **same_batch}) for count in counts]
 

@@ -456,7 +456,7 @@ class MegatronRows:
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
         if model.kinds:
-            of_kind = MegatronRows(Costs(costs.gpu, training.of_kind(kind)))
+            of_kind = type(self)(type(costs)(costs.gpu, training.of_kind(kind)))
             return of_kind._layer(int(model.experts_of(kind) is not None))
         rows = self._mixer() if model.attends else []
         if not rows and not model.ffn and model.experts_of(kind) is None:

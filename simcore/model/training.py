@@ -10,6 +10,7 @@ from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import DEFAULT_ENGINE, ENGINES
 from simcore.model.gpu import find_gpu
 from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.inference import InferenceStep, resolve_step
 from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
@@ -144,6 +145,8 @@ class Training(Struct, frozen=True):
     """Ranks of a cp group that scatter heads among them: all with `a2a`, an inner group with `a2a+p2p`."""
     packing: Packing | None = None
     """The documents in the sequences; None where each sequence is one."""
+    inference: InferenceStep | None = None
+    """The pass forward that is run in place of training; None of training."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -158,7 +161,9 @@ class Training(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of a micro-batch on one rank of a cp group."""
+        """Tokens of a micro-batch on one rank of a cp group, all of which have a token that is decoded."""
+        if self.inference is not None and self.inference.decodes:
+            return self.microbatch_size
         return self.microbatch_size * self.seq // self.cp
 
     @property
@@ -339,6 +344,8 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     Raises `UsageError` for numbers that do not fit each other, with what would.
     """
     diagnostics: list[Diagnostic] = []
+    parameters, inference = resolve_step(parameters)
+    of_seq = "--prefill" if inference else "--seq"
 
     def assumed(field: str, value: object, why: str) -> None:
         message = f"{field}: {value} assumed, {why} ({flag_of(field).option})"
@@ -379,14 +386,14 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     _check_divides(model, tp, ep, dp * cp)
     if model.longest <= seq and parameters.seq is None:
         assumed("seq", seq, "the model's")
-    if seq % (cp * (2 if cp > 1 else 1)):
+    if seq % (cp * (2 if cp > 1 else 1)) and not (inference and inference.decodes):
         step = 2 * cp
         raise UsageError(
-            f"--seq {seq} is not a multiple of 2 x cp {cp}: {_near_multiples(seq, step)} would fit"
+            f"{of_seq} {seq} is not a multiple of 2 x cp {cp}: {_near_multiples(seq, step)} would fit"
         )
     sequence_parallel = choice("sequence_parallel") == "on"
     if sequence_parallel and seq // cp % tp:
-        raise UsageError(f"--seq {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
+        raise UsageError(f"{of_seq} {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
                          f"{_near_multiples(seq, tp * cp)} would fit")  # fmt: skip
     microbatch, batch = _batches(parameters, dp, assumed)
     chunks, placement = _chunk_placement(parameters, pp)
@@ -412,7 +419,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
-        position_predictions=pipeline.predictions,
+        position_predictions=pipeline.predictions, inference=inference,
     )  # fmt: skip
     training = replace(training, cp_heads=_head_ranks(training, parameters, assumed))
     training = _with_engine(training, parameters, choice, assumed)
@@ -622,6 +629,10 @@ def _recomputed_layers(training: Training, parameters: ModelParameters) -> tuple
 def _expert_tensor_degree(training: Training, parameters: ModelParameters) -> int:
     """Returns how many ranks of tp divide an expert. Raises `UsageError` where they cannot."""
     etp, tp, moe = parameters.etp, training.tp, training.model.moe
+    if etp is None and training.inference is not None and moe is not None:
+        # Without ranks of their own experts are divided as all other weights.
+        divides = training.ep == 1 and moe.ffn % tp == 0 and parameters.expert_imbalance is None
+        etp = tp if divides else 1
     if etp is None or etp == 1:
         return 1
     if moe is None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.layout import Layout
+from simcore.names import FORWARD_ONLY
 from simcore.program.blocks import Structure, is_embedding
 from simcore.program.order import Placement
 from simcore.program.schedules import (
-    FORWARD_ONLY,
     FROM_FILE,
     INFERENCE,
     SCHEDULES,

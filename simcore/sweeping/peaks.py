@@ -56,6 +56,8 @@ class PeakMemory:
         Raises `UsageError` for an impossible schedule. overlapped: whether forwards and backwards overlap.
         find_order: gives the order of a schedule that is searched; without one it holds all that it may.
         """
+        if training.inference is not None:
+            return max(stage_memory(training, stage, ()).needed for stage in range(training.pp))
         if training.model is not self._model:
             # The cached figures are of another model.
             self._model = training.model

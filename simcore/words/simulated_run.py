@@ -113,7 +113,7 @@ def headline(results: SimulationFigures, wide: bool) -> list[str]:
         if figures.inference is not None:
             latency, total, per_gpu, flops, share = facts
             if not wide:
-                return [format_memory_short(figures), _short_layout(layout), total, figures.inference.step]
+                return [format_memory_short(figures), total, _short_layout(layout), figures.inference.step]
             ranks = _ranks_words(layout)
             return [format_memory(figures), ranks, latency, total, share, program.schedule, per_gpu, flops]
         total, per_gpu, flops, mfu, hfu = facts

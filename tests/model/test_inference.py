@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcore.analysis.fitting import find_memory_savings
 from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.gpu import find_gpu
@@ -172,9 +173,7 @@ def test_published_steps_are_near() -> None:
     st.integers(1, 8000),
     st.sampled_from([1, 2, 4, 8]),
 )
-def test_more_sequences_and_longer_ones_take_no_less(
-    model: Model, batch: int, context: int, tp: int
-) -> None:
+def test_more_sequences_and_longer_ones_take_no_less(model: Model, batch: int, context: int, tp: int) -> None:
     one = run_of(model, decode=batch, context=context, tp=tp)
     longer = run_of(model, decode=batch, context=2 * context, tp=tp)
     more = run_of(model, decode=2 * batch, context=context, tp=tp)
@@ -262,7 +261,7 @@ def test_as_many_experts_are_read_as_tokens_hit(batch: int, ep: int) -> None:
     read = round((first.bytes - 2 * batch * ep * 2 // ep * (4096 + 2 * 14336)) / expert_bytes)
     draw = random.Random(1)
     hits = [
-        sum(expert < 8 // ep for expert in {one for _ in range(batch * ep) for one in draw.sample(range(8), 2)})
+        len({one for _ in range(batch * ep) for one in draw.sample(range(8), 2) if one < 8 // ep})
         for _ in range(200 if batch < 100 else 5)
     ]
     assert abs(read - sum(hits) / len(hits)) <= 0.75
@@ -301,7 +300,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("parameters", "named"), REFUSED, ids=[str(given) for given, _ in REFUSED])
+@pytest.mark.parametrize(("parameters", "named"), REFUSED, ids=[str(parameters) for parameters, _ in REFUSED])
 def test_what_an_inference_step_has_no_use_for_is_refused_by_name(
     parameters: dict[str, Any], named: str
 ) -> None:
@@ -317,8 +316,8 @@ def test_forward_only_is_of_inference() -> None:
 
 
 def test_micro_batches_divide_the_sequences() -> None:
-    for given in ({"microbatches": 4}, {"microbatch_size": 2}, {"microbatches": 4, "microbatch_size": 2}):
-        training = resolve_training(LLAMA, ModelParameters(decode=8, context=10, **given))
+    for divided in ({"microbatches": 4}, {"microbatch_size": 2}, {"microbatches": 4, "microbatch_size": 2}):
+        training = resolve_training(LLAMA, ModelParameters(decode=8, context=10, **divided))
         assert (training.microbatches, training.microbatch_size) == (4, 2)
 
 
@@ -350,3 +349,13 @@ def test_latent_attention_reads_its_latent_vectors_once_for_all_heads() -> None:
     core = model_rows.ops[model_rows.workload.name.index("attention_core")].fwd[0]
     assert core.bytes == 4 * 10000 * 576 * 2
     assert math.isclose(core.flops, 2 * 4 * 128 * 10000 * (576 + 512))
+
+
+def test_what_needs_less_memory_is_more_ranks_or_a_narrower_cache() -> None:
+    simulation = run_of(MODELS["llama-3-70b"], decode=64, context=8192, gpu="h100")
+    ways = {way.words: way for way in find_memory_savings(simulation)}
+    assert {"tp 4", "tp 8", "kv-dtype fp8"} <= set(ways)
+    assert ways["tp 4"].fits
+    assert not ways["kv-dtype fp8"].fits
+    figures, _ = figures_of(run_of(MODELS["llama-3-70b"], decode=64, context=8192, gpu="h100", tp=4))
+    assert ways["tp 4"].peak_bytes == figures.fullest.needed

@@ -274,6 +274,11 @@ class Parameters(Struct, frozen=True):
         return of(**{name: getattr(self, name) for name in of.__struct_fields__})
 
     @property
+    def routes(self) -> tuple[tuple[int, ...], ...]:
+        """The routes of a schedule file, which no flag states: `with_chunks_of_schedule` fills them in."""
+        return ()
+
+    @property
     def explicit_names(self) -> frozenset[str]:
         """The names of the parameters that are not at their default."""
         return frozenset(flag.field for flag in self.explicit_flags())

@@ -223,11 +223,11 @@ class MegatronRows:
         stages = []
         for stage in range(training.pp):
             of_stage = []
-            turns = training.turns(stage)
             for chunk, rows in zip(training.stage_chunks, chunks[stage], strict=True):
                 # At the turn of a V the activation stays on its stage.
-                before = () if turns and chunk else stage_input
-                behind = () if turns and not chunk else stage_output
+                comes_from_it, stays = training.turns(stage, chunk)
+                before = () if comes_from_it else stage_input
+                behind = () if stays else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
                 behind = final if training.is_last(stage, chunk) else behind
                 if predictions:

@@ -72,7 +72,7 @@ class PeakMemory:
             peaks = self._peaks_of(training, name, from_file, overlapped)
         else:
             peaks = tuple(_find_highest(list_held_chunks(actions), 1) for actions in order.stages)
-        key = (peaks, training.chunks, training.placement, training.position_layers)
+        key = (peaks, training.chunks, training.placement, training.position_layers, training.routes)
         fullest = self._fullest.get(key)
         if fullest is None:
             fullest = self._fullest[key] = _find_fullest(training, peaks)
@@ -80,6 +80,7 @@ class PeakMemory:
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
             training.position_layers, training.shard_size, training.etp, training.cp_inner, training.ep_node,
+            training.routes,
         )  # fmt: skip
         static = (
             placement,

@@ -237,6 +237,8 @@ class ModelParameters(Struct, frozen=True):
     passes: int = 1
     layers: int | None = None
     dialect: str | None = None
+    routes: tuple[tuple[int, ...], ...] = ()
+    """The stage at each position of each route of a schedule file whose chunks do not lie round and round."""
 
 
 class Maker(Protocol):

@@ -178,6 +178,14 @@ class Parameters(Struct, frozen=True):
     """Sequences of a step."""
     seq: int | None = None
     """Tokens of a sequence."""
+    prefill: int | None = None
+    """Tokens of each prompt of an inference step, which has no backward."""
+    decode: int | None = None
+    """Sequences of a replica that get their next token in an inference step."""
+    context: int | None = None
+    """Tokens of each such sequence in the cache."""
+    kv_dtype: str | None = None
+    """The type of the cache of keys and values."""
     seq_imbalance: str | None = None
     """How documents are packed into sequences."""
     sequence_parallel: str | None = None
@@ -264,6 +272,11 @@ class Parameters(Struct, frozen=True):
         of this.
         """
         return of(**{name: getattr(self, name) for name in of.__struct_fields__})
+
+    @property
+    def routes(self) -> tuple[tuple[int, ...], ...]:
+        """The routes of a schedule file, which no flag states: `with_chunks_of_schedule` fills them in."""
+        return ()
 
     @property
     def explicit_names(self) -> frozenset[str]:
@@ -791,6 +804,43 @@ FLAGS: tuple[Flag, ...] = (
         of=_MODEL,
     ),
     Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
+    Flag(
+        "prefill",
+        "model",
+        "count",
+        "tokens",
+        "TOKENS",
+        "in place of training, one pass forward of prompts of so many tokens",
+        of=_MODEL,
+    ),
+    Flag(
+        "decode",
+        "model",
+        "count",
+        "sequences",
+        "BATCH",
+        "in place of training, one pass forward that gives BATCH sequences of each replica their next token",
+        of=_MODEL,
+    ),
+    Flag(
+        "context",
+        "model",
+        "count",
+        "tokens",
+        "TOKENS",
+        "with --decode, tokens of each sequence in the cache of keys and values",
+        of=_MODEL,
+    ),
+    Flag(
+        "kv_dtype",
+        "model",
+        "word",
+        "",
+        "TYPE",
+        "with --prefill or --decode, the type of the cache of keys and values (default bf16)",
+        ("bf16", "fp8"),
+        of=_MODEL,
+    ),
     Flag(
         "seq_imbalance",
         "model",

@@ -66,6 +66,10 @@ class RunKeywords(TypedDict, total=False):
     microbatch_size: int | None
     global_batch: int | None
     seq: int | None
+    prefill: int | None
+    decode: int | None
+    context: int | None
+    kv_dtype: str | int | bool | None
     seq_imbalance: str | int | PathLike[str] | None
     sequence_parallel: str | int | bool | None
     overlap_tp: bool | None
@@ -169,6 +173,10 @@ class SweepKeywords(TypedDict, total=False):
     microbatch_size: int | Iterable[int | None] | None
     global_batch: int | Iterable[int | None] | None
     seq: int | Iterable[int | None] | None
+    prefill: int | Iterable[int | None] | None
+    decode: int | Iterable[int | None] | None
+    context: int | Iterable[int | None] | None
+    kv_dtype: str | int | bool | Iterable[str | int | bool | None] | None
     seq_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     sequence_parallel: str | int | bool | Iterable[str | int | bool | None] | None
     overlap_tp: bool | Iterable[bool | None] | None

@@ -525,6 +525,8 @@ def _find_shortest(candidate: Candidate) -> Candidate | None:
     factor = 1 - _LARGEST_NORMAL * parameters.jitter
     if parameters.time_scale or parameters.layer_scale or parameters.seq_imbalance:
         return None
+    if parameters.prefill is not None or parameters.decode is not None:
+        return None
     if factor <= 0 or max(links, default=1.0) > 1:
         return None
     if not (parameters.jitter or ranks or links):

@@ -200,6 +200,32 @@ class Throughput(NamedTuple):
     """MFU with attention counted over the half of the square that a causal mask leaves."""
 
 
+class InferenceFigures(NamedTuple):
+    """The figures of a pass forward of a model."""
+
+    step: str
+    """`prefill` or `decode`."""
+    sequences: int
+    """Sequences of all replicas."""
+    tokens: int
+    """Tokens of each sequence that the step runs."""
+    context: int
+    """Tokens of each sequence in the cache before."""
+    kv_dtype: str
+    """The type of the cache."""
+    latency_ns: int
+    """The time to the first token of prompts, or of a token of each sequence."""
+    moved_bytes: int
+    """Bytes that a rank of the busiest stage reads and writes in its memory."""
+    hbm_share: float
+    """These in the time of the step, as a share of what the memory can do."""
+
+    @property
+    def decodes(self) -> bool:
+        """Whether each sequence gets its next token."""
+        return self.context > 0
+
+
 class ModelFigures(Struct, frozen=True, dict=True):
     """Figures of one run of a model."""
 
@@ -213,6 +239,8 @@ class ModelFigures(Struct, frozen=True, dict=True):
     """The memory of a GPU, bytes."""
     trust: PublishedError | None
     """How near published steps are; None where a file has the times of ops."""
+    inference: InferenceFigures | None = None
+    """Those of an inference step; None of training."""
 
     @property
     def fullest(self) -> StageMemory:

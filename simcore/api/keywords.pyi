@@ -101,6 +101,7 @@ class RunKeywords(TypedDict, total=False):
     account_for_embedding: bool | None
     account_for_loss: bool | None
     pipeline_layout: str | int | PathLike[str] | None
+    model: str | int | PathLike[str] | None
     gpu: str | int | PathLike[str] | None
     memory_limit: str | int | PathLike[str] | None
     as_aicb: str | int | bool | None

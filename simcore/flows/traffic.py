@@ -111,10 +111,14 @@ class FlowPort(NamedTuple):
     """Since when its queue would be marked, None if never."""
     marked_flows: int
     """The most flows that it held back then."""
+    link: int
+    """Twice the index of its link, + 1 against it."""
 
     def as_values(self) -> dict[str, Any]:
         """Returns the fields as JSON prints them."""
-        return {**self._asdict(), "mean_flows": round(self.mean_flows, 3)}
+        values = {**self._asdict(), "mean_flows": round(self.mean_flows, 3)}
+        del values["link"]
+        return values
 
 
 class FlowReport(NamedTuple):
@@ -389,6 +393,7 @@ class FlowTraffic:
                     full,
                     mark[0] if mark else None,
                     mark[1] if mark else 0,
+                    link,
                 )
             )
         return uses

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simcore.model.memory import StageMemory
     from simcore.model.sizes import Model
     from simcore.model.trust import PublishedError
+    from simcore.trace.ports import Ports
     from simcore.trace.track import Track
     from simcore.workload import Workload
 
@@ -153,6 +154,10 @@ class NetworkUse(Protocol):
         """What flows sent over the links of a topology; None without flows."""
 
     @property
+    def ports(self) -> Ports | None:
+        """What each port carried; None of a network without links."""
+
+    @property
     def simai_estimate(self) -> SimaiEstimate | None:
         """SimAI's own estimate of the step, on SimAI's networks."""
 
@@ -167,6 +172,7 @@ class Links(NamedTuple):
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
     flow_report: FlowReport | None = None
+    ports: Ports | None = None
 
 
 NO_NETWORK = Links()

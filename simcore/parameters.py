@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from simcore.diagnostics import UsageError, printable
 from simcore.names import (
     ALGORITHMS,
+    CONGESTION_NAMES,
     DIALECTS,
     ECMP_NAMES,
     ENGINE_NAMES,
@@ -50,7 +51,7 @@ _ON_OFF = ("on", "off")
 _OFF_ON = ("off", "on")
 
 # Parameters that only flows have.
-FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn")
+FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn", "congestion")
 # Parameters that say what a measured step computes: they change no time of it.
 USE_FIELDS = ("model", "gpu", "global_batch", "microbatch_size", "seq")
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
@@ -140,6 +141,8 @@ class Parameters(Struct, frozen=True):
     """`on` has the switch of a server make all-reduces."""
     pxn: str = "off"
     """`on` takes flows to another rail over NVLink first."""
+    congestion: str = "none"
+    """What slows flows down where queues are long, one of `CONGESTION_NAMES`."""
     compute_scale: float = 1.0
     """A factor on compute durations."""
     comm_scale: float = 1.0
@@ -648,6 +651,15 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "all-reduces go to another rail over NVLink (default off), for flows",
         _OFF_ON,
+    ),
+    Flag(
+        "congestion",
+        "network",
+        "word",
+        "",
+        "WORD",
+        "what slows flows down at long queues (default none), for flows",
+        CONGESTION_NAMES,
     ),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),

@@ -32,6 +32,7 @@ class RunKeywords(TypedDict, total=False):
     endpoint_delay: int | None
     local_mem_bw: float | None
     collective_optimization: str | int | bool | None
+    link_rate: str | Iterable[str] | Mapping[str | int, float] | None
     network: str | int | bool | None
     nvlink: float | None
     nic: float | None
@@ -135,6 +136,7 @@ class SweepKeywords(TypedDict, total=False):
     endpoint_delay: int | Iterable[int | None] | None
     local_mem_bw: float | Iterable[float | None] | None
     collective_optimization: str | int | bool | Iterable[str | int | bool | None] | None
+    link_rate: str | Iterable[str] | Mapping[str | int, float] | None
     network: str | int | bool | Iterable[str | int | bool | None] | None
     nvlink: float | Iterable[float | None] | None
     nic: float | Iterable[float | None] | None

@@ -127,3 +127,29 @@ def test_a_configuration_states_packets(tmp_path: Path) -> None:
     assert packets is not None
     assert (packets.payload, packets.window, packets.control_name) == (1000, False, "")
     assert packets.mark_from == ((400.0, 800),)
+
+
+def test_a_link_is_slower_or_fails_by_its_ends() -> None:
+    dcn = choose_cluster(ClusterParameters(cluster="dcn:16:npa=8:psn=2", link_rate=("18-20=0.5", "21-19=0")))
+    changed, before = dcn.settings.topology, generate_topology("dcn:16:npa=8:psn=2")
+    assert changed is not None
+    rates = {frozenset(link[:2]): link.gbps for link in changed.links}
+    assert len(changed.links) == len(before.links) - 1
+    assert frozenset((19, 21)) not in rates
+    assert {
+        frozenset(link[:2]): link.gbps for link in before.links if link[:2] not in ((19, 21), (18, 20))
+    } == {ends: rate for ends, rate in rates.items() if ends != frozenset((18, 20))}
+    assert rates[frozenset((18, 20))] == 200.0
+
+
+@pytest.mark.parametrize(
+    "text", ["18", "18-20", "18-20=fast", "18-18=0.5", "18-20=-1", "18-20=1e9", "0-21=0.5"]
+)
+def test_a_link_that_is_not_there_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--link-rate"):
+        choose_cluster(ClusterParameters(cluster="dcn:16:npa=8:psn=2", link_rate=(text,)))
+
+
+def test_a_cluster_without_links_by_number_has_no_rates_of_links() -> None:
+    with pytest.raises(UsageError, match="topology"):
+        choose_cluster(ClusterParameters(cluster="h100-8", link_rate=("0-1=0.5",)))

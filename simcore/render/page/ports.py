@@ -79,12 +79,12 @@ def _port_text(ports: Ports, index: int) -> str:
     purposes = ", ".join(
         f"{group} {layer} {byte_size(size)}" for group, layer, size in ports.purposes(index)[:4]
     )
-    held = f"full {100 * ports.held_share(index):.1f} %, up to {port.most} at once"
+    times = f"full {100 * ports.held_share(index):.1f} %, up to {port.most} at once"
     if ports.sends_noun == "message":
-        held = f"queued {duration(port.held_ns)}"
+        times = f"queued {duration(port.held_ns)}"
     text = (
         f"{port.name}: {byte_size(port.bytes)} in {plural(port.sends, ports.sends_noun)}, load "
-        f"{100 * ports.mean_load(index):.1f} %, {held}"
+        f"{100 * ports.mean_load(index):.1f} %, {times}"
     )
     return f"{text}; {purposes}" if purposes else text
 

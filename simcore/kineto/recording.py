@@ -78,6 +78,8 @@ class Recording(Struct):
     """The key of its `Format`."""
     position: tuple[int, int, int] | None = None
     """(tp, dp, stage), where its file states it."""
+    figures: dict[str, dict[int, float]] = field(default_factory=dict)
+    """What its file states of steps beside their operations, by name and step."""
     on_one_clock: bool = False
     """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
 

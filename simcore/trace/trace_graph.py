@@ -175,9 +175,10 @@ def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelle
     step_ns = max(of.ends[node] for node in of.last_nodes)
     latest = of.graph.latest(of.durations, step_ns, cancelled)
     # NONE, of what has not run, indexes the last entry.
-    slack_ns = [*map(sub, latest, of.ends), 0]
-    # By lists: an array that is made from an iterator grows with each element.
-    slacks = [array("q", [*map(slack_ns.__getitem__, nodes)]) for nodes in of.nodes]
+    slack_ns = array("q", map(sub, latest, of.ends))
+    slack_ns.append(0)
+    del latest
+    slacks = [array("q", map(slack_ns.__getitem__, nodes)) for nodes in of.nodes]
     for node, track, span in of.message_sends:
         slacks[track][span] = min(slacks[track][span], slack_ns[node])
     return slacks

@@ -52,6 +52,8 @@ _OFF_ON = ("off", "on")
 
 # Parameters that only flows have.
 FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn", "congestion")
+# Those, and what changes the topology that flows need.
+TOPOLOGY_FIELDS = (*FLOW_FIELDS, "link_rate")
 # Parameters that say what a measured step computes: they change no time of it.
 USE_FIELDS = ("model", "gpu", "global_batch", "microbatch_size", "seq")
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
@@ -115,6 +117,8 @@ class Parameters(Struct, frozen=True):
     """The memory bandwidth for reductions, GB/s."""
     collective_optimization: str | None = None
     """One of `OPTIMIZATIONS`."""
+    link_rate: tuple[str, ...] = ()
+    """Factors `A-B=X` on the rate of the link between two nodes of a topology, 0 of one that fails."""
     network: str = "analytical"
     """The name of the network model."""
     nvlink: float | None = None
@@ -352,7 +356,7 @@ class Parameters(Struct, frozen=True):
         if self.network != "flows":
             # As of AICB's files: reports of the other networks are as they were without these.
             explicit = self.explicit_names
-            there = [name for name in there if name not in FLOW_FIELDS or name in explicit]
+            there = [name for name in there if name not in TOPOLOGY_FIELDS or name in explicit]
         values = {name: getattr(self, name) for name in there}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -596,6 +600,14 @@ FLAGS: tuple[Flag, ...] = (
         "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each",
         OPTIMIZATIONS,
         of=_WORKLOAD_OR_EXECUTION,
+    ),
+    Flag(
+        "link_rate",
+        "cluster",
+        "words",
+        "",
+        "A-B=X",
+        "rate of the link between nodes A and B of a topology times X; 0: it fails (repeatable)",
     ),
     Flag("network", "network", "word", "", "MODEL", "network model", of=_WORKLOAD_OR_EXECUTION),
     Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),

@@ -9,7 +9,7 @@ from tests.flows.test_ports import ROWS, ports_of, shared_run
 from tests.strategies import make_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, small
-from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import frame_after
 from tui.frame import ASCII, BLOCKS, text_of, width_of
 from tui.links.frame import FULL, NOW, PortCursor, measure_words, picture_lines
@@ -22,6 +22,7 @@ FRAMES = {
     "flows at a time": ("8", "i", "i", "full_stop"),
     "the table": ("8", "tab", "j", "j", "l", "l", "o"),
     "flows on a port": ("8", "enter", "j"),
+    "what if": ("8", "t", "j"),
     "filtered": ("8", "backslash", *"psw grads", "enter"),
     "timeline": ("2",),
 }
@@ -78,6 +79,22 @@ async def test_enter_leads_from_a_flow_to_its_collective(make_app: MakeApp) -> N
         purpose = ports.sends_at(index, ports.busiest_ns(index))[0].purpose
         assert purpose is not None
         assert purpose.start_ns <= view.model.cursor_ns <= purpose.end_ns
+
+
+async def test_t_tries_the_link_at_half_its_rate_as_another_run(make_app: MakeApp) -> None:
+    app = make_app(shared_run())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "8", "t", "j", "enter")
+        await run_over(pilot)
+        ports = ports_of(shared_run())
+        hottest = ports.hottest_shared
+        assert hottest is not None
+        low, high = sorted(ports.all[hottest].ends)
+        assert app.session.current.setup.parameters.link_rate == (f"{low}-{high}=0.5",)
+        assert app.session.current.step_time_ns > app.session.opened.step_time_ns
+        view = app.current_view
+        assert isinstance(view, LinksView)
+        assert view.table.ports.all[view.cursor.index].gbps == ports.all[hottest].gbps / 2
 
 
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])

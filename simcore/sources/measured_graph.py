@@ -132,9 +132,8 @@ class MeasuredGraph:
     def row_of(self) -> array[int]:
         """By duration the segment that it is a part of, counted over all ranks; NONE before the first."""
         first = first_rows(map(len, self.end_nodes))
-        row_of = array("i", (NONE,))
-        for _ in range(2):
-            row_of.extend(range(first[-1]))
+        rows = array("i", range(first[-1]))
+        row_of = array("i", (NONE,)) + rows + rows
         row_of.extend(first[rank] + segment for (rank, _, segment), *_ in self.rendezvous.members)
         row_of.extend(first[rank] + segment for (rank, segment), _ in self.rendezvous.transfers)
         return row_of

@@ -283,7 +283,7 @@ class Graph:
             starts = late[tail]
             if tail - before > 1:
                 # In a chain each node has to end before the one behind it begins.
-                back = durations[duration + tail - before - 1 : duration : -1]
+                back = memoryview(durations)[duration + tail - before - 1 : duration : -1]
                 chain = column(accumulate(back, sub, initial=starts))
                 starts = chain[-1]
                 chain.reverse()

@@ -189,10 +189,10 @@ def _read_table(path: str, experts: int, has_experts: Sequence[bool]) -> dict[in
         line_loads.append((line_number, [_read_load(path, word, line_number, expected) for word in words]))
     table: dict[int, list[float]] = {}
     if not is_indexed:
-        if len(line_loads) not in (len(there), len(has_experts)):
-            fitting_counts = f"{len(there)}, one a layer with experts"
-            fitting_counts += "" if len(there) == len(has_experts) else f", or {len(has_experts)}, one a layer"
-            raise _refusal(path, f"found {plural(len(line_loads), 'line')} of loads, expected {fitting_counts}")
+        counts = {len(there): "one a layer with experts", len(has_experts): "one a layer"}
+        if len(line_loads) not in counts:
+            expected = ", or ".join(f"{count}, {words}" for count, words in counts.items())
+            raise _refusal(path, f"found {plural(len(line_loads), 'line')} of loads, expected {expected}")
         layers = there if len(line_loads) == len(there) else range(len(has_experts))
         table = {layer: loads for layer, (_, loads) in zip(layers, line_loads, strict=True)}
     for line_number, values in line_loads if is_indexed else ():

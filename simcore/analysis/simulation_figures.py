@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.trace.gradients import Gradient
+    from simcore.trace.ports import Ports
     from simcore.trace.trace_graph import TraceGraph
 
 
@@ -351,6 +352,15 @@ class SimulationFigures(Run):
     def flow_report(self) -> FlowReport | None:
         """What flows sent over the links of a topology; None without flows."""
         return self.simulation.flow_report
+
+    @cached_property
+    def ports(self) -> Ports | None:
+        """What each port carried; None of a network without links."""
+        if self.links is None and self.flow_report is None:
+            return None
+        from simcore.analysis.ports import find_ports
+
+        return find_ports(self.simulation)
 
     @property
     def links(self) -> Sequence[LinkUse] | None:

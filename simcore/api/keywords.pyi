@@ -32,6 +32,7 @@ class RunKeywords(TypedDict, total=False):
     endpoint_delay: int | None
     local_mem_bw: float | None
     collective_optimization: str | int | bool | None
+    link_rate: str | Iterable[str] | Mapping[str | int, float] | None
     network: str | int | bool | None
     nvlink: float | None
     nic: float | None
@@ -45,6 +46,7 @@ class RunKeywords(TypedDict, total=False):
     ecmp: str | int | bool | None
     nvls: str | int | bool | None
     pxn: str | int | bool | None
+    congestion: str | int | bool | None
     compute_scale: float | None
     comm_scale: float | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None
@@ -101,6 +103,7 @@ class RunKeywords(TypedDict, total=False):
     account_for_embedding: bool | None
     account_for_loss: bool | None
     pipeline_layout: str | int | PathLike[str] | None
+    model: str | int | PathLike[str] | None
     gpu: str | int | PathLike[str] | None
     memory_limit: str | int | PathLike[str] | None
     as_aicb: str | int | bool | None
@@ -139,6 +142,7 @@ class SweepKeywords(TypedDict, total=False):
     endpoint_delay: int | Iterable[int | None] | None
     local_mem_bw: float | Iterable[float | None] | None
     collective_optimization: str | int | bool | Iterable[str | int | bool | None] | None
+    link_rate: str | Iterable[str] | Mapping[str | int, float] | None
     network: str | int | bool | Iterable[str | int | bool | None] | None
     nvlink: float | Iterable[float | None] | None
     nic: float | Iterable[float | None] | None
@@ -152,6 +156,7 @@ class SweepKeywords(TypedDict, total=False):
     ecmp: str | int | bool | Iterable[str | int | bool | None] | None
     nvls: str | int | bool | Iterable[str | int | bool | None] | None
     pxn: str | int | bool | Iterable[str | int | bool | None] | None
+    congestion: str | int | bool | Iterable[str | int | bool | None] | None
     compute_scale: float | Iterable[float | None] | None
     comm_scale: float | Iterable[float | None] | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None

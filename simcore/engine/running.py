@@ -119,9 +119,12 @@ class RunPricing:
             from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
 
             transmissions = self._changed_traffic(change)
-            traffic = Traffic(transmissions, self._sharing.make_transport(folding))
-            self.transport = traffic.transport
-            return SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
+            while True:
+                traffic = Traffic(transmissions, self._sharing.make_transport(folding))
+                self.transport = traffic.transport
+                times = SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
+                if not self._sharing.refine(self.transport):
+                    return times
         return Engine(program, folding, durations, cancelled).run()
 
     def _changed_traffic(self, change: DurationChange | None) -> Callable[[int, int], Any]:

@@ -373,7 +373,16 @@ def _choose_step(
             )
             for step in whole:
                 lengths.setdefault(step.step_number, {})[rank] = step.end - step.start
-    steps = tuple(RecordedStep(step_number, lengths[step_number]) for step_number in sorted(lengths))
+    figures: dict[int, dict[str, float]] = {}
+    for some in job.ranks.values():
+        for recording in some:
+            for name, by_step in recording.figures.items():
+                for step_number, value in by_step.items():
+                    figures.setdefault(step_number, {}).setdefault(name, value)
+    steps = tuple(
+        RecordedStep(step_number, lengths[step_number], figures.get(step_number, {}))
+        for step_number in sorted(lengths)
+    )
     requested = _requested_step(options)
     is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
     if requested is None:

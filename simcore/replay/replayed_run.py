@@ -89,7 +89,7 @@ class Durations:
 
     @cached_property
     def parts(self) -> Parts:
-        """The part that each duration belongs to: 2 s for 718,800 kernels; a measured run needs none."""
+        """The part that each duration belongs to: 2 s for 718,800 kernels; none is needed without scales."""
         graph, matches = self.graph, self.rendezvous.matches
         ranks = range(len(self.rendezvous.segments))
         part_ids: dict[FactorTime, int] = {}
@@ -114,7 +114,12 @@ class Durations:
 
     def scaled(self, scales: Scales) -> array[int]:
         """Returns the durations under these scales, ns, as the passes of the graph take them."""
-        graph, rendezvous, of = self.graph, self.rendezvous, self.parts
+        graph, rendezvous = self.graph, self.rendezvous
+        if scales == Scales():
+            return graph.durations(
+                graph.first_ns, graph.after_ns, rendezvous.meeting_ns, rendezvous.message_ns
+            )
+        of = self.parts
         factors = [_factor(part, scales) for part in of.part_ids]
         is_compute = [part.of == _COMPUTE for part in of.part_ids]
         is_gap = [part.of in (_GAP, _BEGIN) for part in of.part_ids]
@@ -296,9 +301,10 @@ class ReplayedRun(Run):
     @cached_property
     def ends(self) -> array[int]:
         """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
-        return array(
-            "q", self.graph.measured_ends if self.scales is None else self.graph.graph.ends(self.durations_ns)
-        )
+        if self.scales is None:
+            return self.graph.measured_ends
+        ends = self.graph.graph.ends(self.durations_ns)
+        return ends if isinstance(ends, array) else array("q", ends)
 
     @cached_property
     def times(self) -> SegmentTimes:

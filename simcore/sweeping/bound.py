@@ -392,6 +392,7 @@ class Bounds:
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
             parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,
             parameters.flow_model, parameters.send_latency, parameters.ecmp, parameters.nvls, parameters.pxn,
+            parameters.congestion,
         )  # fmt: skip
 
     def _find_shapes(self, setup: Setup, training: Training) -> _RankShapes:

@@ -182,8 +182,7 @@ def used_accounts(
 
 def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
     """Returns the begins of successive spans and the total length before each: see `covered_until`."""
-    # By a list: an array that is made from an iterator grows with each element.
-    return array("q", [*starts]), array("q", [*accumulate(lengths, initial=0)])
+    return array("q", starts), array("q", accumulate(lengths, initial=0))
 
 
 def covered_until(starts: array[int], sums: array[int], time_ns: int) -> int:

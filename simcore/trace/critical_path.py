@@ -12,7 +12,8 @@ import re
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress
 from operator import le, lt, ne, or_
@@ -104,9 +105,10 @@ class CriticalPath:
         if idle is None or step.first == step.node or step.repeat_path is not None:
             yield step
             return
-        begins = [step.start, *ends[step.first : step.node]]
+        begins = _begins(step, ends)
         count = len(begins)
-        behind = [*begins[1:], until]
+        behind = begins[1:]
+        behind.append(until)
         if all(map(le, begins, behind)):
             takes_time = bytes(map(lt, begins, behind)).translate(_AS_TIME)
             kinds = bytes(map(or_, takes_time, idle[step.track][span - count + 1 : span + 1]))
@@ -138,8 +140,8 @@ class CriticalPath:
         elif step.first == step.node:
             begins, spans = array("q", (step.start,)), array("i", (span,))
         else:
-            begins = array("q", (step.start, *of.ends[step.first : step.node]))
-            begins, spans = _reverse_spans(begins, array("i", range(first, span + 1)), until)
+            begins, spans = _begins(step, of.ends), array("i", range(first, span + 1))
+            begins, spans = _reverse_spans(begins, spans, until)
         path_step = PathStep(step.first, step.node, first, step.track, step.cause, way)
         if self.span and self.track[-1] == track and self.continues_last(step.track, spans[0]):
             self.edge[-1] = begins[-1]
@@ -222,10 +224,10 @@ def sum_by_rank(path: CriticalPath) -> dict[int, int]:
 
 def sum_lengths(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]:
     """Returns the sum of the lengths of each key."""
-    ns_of: dict[Part, int] = {}
+    ns_of: dict[Part, int] = defaultdict(int)
     for key, ns in zip(keys, lengths, strict=True):
-        ns_of[key] = ns_of.get(key, 0) + ns
-    return ns_of
+        ns_of[key] += ns
+    return dict(ns_of)
 
 
 def sort_longest_first(ns_of: dict[Part, int]) -> dict[Part, int]:
@@ -289,6 +291,24 @@ class PathSource(ABC):
         """Returns the pipeline stage of a track, None where it is not known."""
         return None
 
+    def parts(self, path: CriticalPath, by: str) -> Iterable[str]:
+        """Returns the part of each segment, in the order of time. by: as of `make_part_function`."""
+        part_of = self.make_part_function(by)
+        return map(part_of, path.track, path.span, path.rank)
+
+    def sum_parts(self, path: CriticalPath, by: str) -> dict[str, int]:
+        """Returns the ns of each part. by: as of `make_part_function`."""
+        if by == "rank":
+            return {f"rank {rank}": ns for rank, ns in sum_lengths(path.rank, path.lengths).items()}
+        if by == "stage":
+            by_track = sum_lengths(path.track, path.lengths)
+            return sum_lengths((stage_words(self.stage(track)) for track in by_track), by_track.values())
+        return sum_lengths(self.parts(path, by), path.lengths)
+
+    def kind_keys(self, path: CriticalPath) -> Iterable[object]:
+        """Returns a key of what runs for each segment: segments with equal keys run the same."""
+        return map(self.kind_key, path.track, path.span)
+
     def make_part_function(self, by: str) -> Callable[[int, int, int], str]:
         """Returns a function that gives the part of a segment by its track, span and rank.
 
@@ -314,8 +334,7 @@ def stage_words(stage: int | None) -> str:
 
 def path_parts(path: CriticalPath, source: PathSource, by: str) -> Iterator[tuple[str, int]]:
     """Returns (part, ns) of each segment, in the order of time."""
-    part_of = source.make_part_function(by)
-    return ((part_of(track, span, rank), ns) for rank, (track, span, ns) in zip(path.rank, path, strict=True))
+    return zip(source.parts(path, by), path.lengths, strict=True)
 
 
 def merge_segments(path: CriticalPath, source: PathSource) -> list[MergedSegment]:
@@ -341,11 +360,21 @@ def _merge_keys(path: CriticalPath, source: PathSource) -> Iterator[tuple[MergeK
         )
 
 
+def _begins(step: ChainStep, ends: Sequence[int]) -> array[int]:
+    """Returns when each node of a chain begins, ns."""
+    begins = array("q", (step.start,))
+    begins.extend(ends[step.first : step.node])
+    return begins
+
+
 def _reverse_spans(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
     """Returns the begins of successive spans and the spans, the last first, without those of 0 ns."""
     if len(spans) > 1:
         # A span of 0 ns begins when the one behind it does.
-        lasts = bytes(map(ne, begins, (*begins[1:], end_ns)))
-        begins = array("q", compress(begins, lasts))
-        spans = array("i", compress(spans, lasts))
+        behind = begins[1:]
+        behind.append(end_ns)
+        lasts = bytes(map(ne, begins, behind))
+        if 0 in lasts:
+            begins = array("q", compress(begins, lasts))
+            spans = array("i", compress(spans, lasts))
     return begins[::-1], spans[::-1]

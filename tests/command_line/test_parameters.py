@@ -48,6 +48,7 @@ def test_a_word_has_its_choices() -> None:
         "ecmp": ("simai", "seeded"),
         "nvls": ("off", "on"),
         "pxn": ("off", "on"),
+        "congestion": ("none", "dcqcn"),
         "rendezvous_protocol": ("true", "false"),
         "gpu_type": ("H100", "H20", "H800", "A100", "A800"),
         "nic_type": ("cx7", "cx6", "bf3"),

@@ -21,9 +21,10 @@ from simcore.units import byte_size, column_unit, duration, format_number, in_un
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simcore.flows.traffic import FlowPort, FlowReport
+    from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
     from simcore.trace.contexts import DimensionUse, LayerImbalance
+    from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
 # The most streams of a table: execution traces have one for each group.
@@ -181,32 +182,45 @@ def _link_json(run: Run, options: PageOptions) -> dict[str, Any]:
 LINKS: Section[Run] = Section("links", _link_lines, _link_json)
 
 
-def port_fields(step_ns: int) -> list[Field[FlowPort]]:
-    """Returns the columns of the ports of a topology."""
+def port_fields(ports: Ports) -> list[Field[int]]:
+    """Returns the columns of the ports of a topology, by their number."""
+
+    def share(part: float) -> str:
+        return f"{100 * part:.1f}"
+
+    def most_of(index: int) -> str:
+        purposes = ports.purposes(index)
+        text = printable(f"{purposes[0][0]} {purposes[0][1]}".strip(), 30) if purposes else ""
+        return f"{text}, {len(purposes) - 1} more" if len(purposes) > 1 else text
+
+    of = ports.all
     return [
-        Field("port", lambda port: f"{port.source} > {port.target}", left=True),
-        Field("Gb/s", lambda port: format_number(port.gbps)),
-        Field("bytes", lambda port: byte_size(port.bytes)),
-        Field("flows", lambda port: str(port.flows)),
-        Field("% busy", lambda port: percent(port.busy_ns, step_ns)),
-        Field("% full", lambda port: percent(port.full_ns, step_ns)),
-        Field("mean flows", lambda port: f"{port.mean_flows:.1f}"),
-        Field("most", lambda port: str(port.most_flows)),
-        Field("marks", lambda port: "" if port.marked_ns is None else f"{port.marked_flows} flows"),
+        Field("port", lambda index: of[index].name, left=True),
+        Field("Gb/s", lambda index: format_number(of[index].gbps)),
+        Field("bytes", lambda index: byte_size(of[index].bytes)),
+        Field("flows", lambda index: str(of[index].sends)),
+        Field("% load", lambda index: share(ports.mean_load(index))),
+        Field("% busy", lambda index: share(ports.share(index))),
+        Field("% full", lambda index: share(ports.held_share(index))),
+        Field("mean flows", lambda index: f"{of[index].mean:.1f}"),
+        Field("most", lambda index: str(of[index].most)),
+        Field("marks", lambda index: "yes" if of[index].is_marked else ""),
+        Field("most of", most_of, left=True),
     ]
 
 
-def port_lines(report: FlowReport, step_ns: int, everything: bool) -> list[str]:
-    """Returns a line for each port, that which holds flows back longest first, and where congestion control
-    would slow flows down, which no time here has.
+def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
+    """Returns a line for each port, the hottest first, and where congestion control would slow flows down,
+    which no time here has.
     """
-    order = sorted(report.ports, key=lambda port: (-port.full_ns, -port.busy_ns, port.source, port.target))
+    order = ports.by_heat
     displayed_ports = order if everything else order[:_MOST_LINKS]
     remaining_count = len(order) - len(displayed_ports)
+    fields = [field for field in port_fields(ports) if ports.has_purposes or field.heading != "most of"]
     lines = [
-        f"What {plural(len(order), 'port')} carried in {plural(report.flows, 'flow')}; full: it held some "
-        "back",
-        *field_lines(port_fields(step_ns), displayed_ports),
+        f"What {len(order)} of {plural(len(ports.all), 'port')} carried in {plural(report.flows, 'flow')}; "
+        "load: of what it could carry; full: it held some back",
+        *field_lines(fields, displayed_ports),
     ]
     if remaining_count:
         lines.append(f"  and {plural(remaining_count, 'port')} more (--json has all)")
@@ -216,7 +230,7 @@ def port_lines(report: FlowReport, step_ns: int, everything: bool) -> list[str]:
         since = duration(first.marked_ns or 0)
         lines.append(
             f"{report.control} would slow flows down at {plural(len(marked_ports), 'port')}, first at "
-            f"{first.source} > {first.target} from {since} on, where up to {first.marked_flows} flows queue; "
+            f"{ports.all[first.link].name} from {since} on, where up to {first.marked_flows} flows queue; "
             "no time here has it: ns-3 was up to twice as slow where it does"
         )
     return lines
@@ -238,9 +252,9 @@ def port_values(report: FlowReport) -> dict[str, Any]:
 
 
 def _flow_lines(run: Run, options: PageOptions) -> list[str]:
-    report = run.network.flow_report
+    report, ports = run.network.flow_report, run.network.ports
     everything = options.every_layer or options.everything
-    return [] if report is None else port_lines(report, run.step_time_ns, everything)
+    return [] if report is None or ports is None else port_lines(ports, report, everything)
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:

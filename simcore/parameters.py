@@ -1029,7 +1029,7 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "lognormal:SIGMA|FILE",
         "how unevenly tokens go to experts: drawn at random (--seed), or a file with a number for each "
-        "expert or each rank of an expert group (default: all get the same)",
+        "expert or each rank of an expert group, or a line for each layer (default: all get the same)",
         of=_MODEL,
     ),
     Flag(

@@ -24,6 +24,8 @@ from simcore.diagnostics import UsageError
 from simcore.model.gpu import find_gpu
 from simcore.model.known_models import MODELS
 from simcore.model.kv_cache import layer_cache
+from simcore.model.launch import write_launch
+from simcore.model.launch.fields import LaunchParameters
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Mla, Model
 from simcore.model.training import resolve_training
@@ -33,6 +35,7 @@ from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.trace.contexts import InferenceFigures, ModelFigures
+from simcore.words.simulated_sentences import find_sentences
 from simcore.workload.model import ModelParameters
 
 LLAMA = MODELS["llama-3-8b"]
@@ -359,3 +362,31 @@ def test_what_needs_less_memory_is_more_ranks_or_a_narrower_cache() -> None:
     assert not ways["kv-dtype fp8"].fits
     figures, _ = figures_of(run_of(MODELS["llama-3-70b"], decode=64, context=8192, gpu="h100", tp=4))
     assert ways["tp 4"].peak_bytes == figures.fullest.needed
+
+
+def test_an_expert_without_tokens_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "loads.csv"
+    path.write_text("1,1,0,0,0,0,0,0")
+    even = run_of(MIXTRAL, decode=2, context=10, ep=8, world=8)
+    uneven = run_of(MIXTRAL, decode=2, context=10, ep=8, world=8, expert_imbalance=str(path))
+    two = run_of(MIXTRAL, decode=2, context=10, expert_imbalance=str(path))
+    read = [figures_of(found)[1].moved_bytes for found in (even, uneven, two)]
+    expert_bytes = 2 * 3 * 4096 * 14336
+    # Of the hot rank: one expert a layer, as of every rank with even loads.
+    assert read[0] == pytest.approx(read[1], rel=0.05)
+    assert read[2] - read[1] == pytest.approx(32 * expert_bytes, rel=0.05)
+    assert all(figures_of(found)[1].hbm_share < 1 for found in (even, uneven, two))
+
+
+def test_one_pass_through_the_stages_blames_no_stage() -> None:
+    """The last of five stages has the output layer and takes longer; with one micro-batch none waits."""
+    for count, is_blamed in ((1, False), (8, True)):
+        found = SimulatedRun(run_of(LLAMA, decode=8, context=1000, pp=5, microbatches=count))
+        rules = [sentence.rule for sentence in find_sentences(found)]
+        assert ("unbalanced-stages" in rules) == is_blamed
+        assert "idle" not in rules
+
+
+def test_launch_arguments_have_no_inference_step() -> None:
+    with pytest.raises(UsageError, match="--decode"):
+        write_launch("megatron", LLAMA, Parameters(decode=1, context=10).part(LaunchParameters))

@@ -19,9 +19,11 @@ from simcore.trace.track import ranks_of
 from simcore.units import byte_size, column_unit, duration, format_number, in_unit, percent, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
-    from simcore.trace.contexts import DimensionUse
+    from simcore.trace.contexts import DimensionUse, LayerImbalance
     from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
@@ -281,11 +283,27 @@ def _expert_lines(run: Run, options: PageOptions) -> list[str]:
     ]
     fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
     more = remaining_line(len(fullest) - _MAX_POSITIONS, "with fewer")
+    mean_text = ", the mean of the layers" if imbalance.by_layer else ""
     return [
-        "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
+        f"Tokens that the experts of a rank get in a micro-batch, by its place in an expert group{mean_text}",
         *field_lines(fields, fullest[:_MAX_POSITIONS]),
         *more,
+        *_layer_lines(imbalance.by_layer),
     ]
+
+
+def _layer_lines(layers: Sequence[LayerImbalance]) -> list[str]:
+    """Returns a line for each of the layers with the least even loads; none where all layers are alike."""
+    if not layers:
+        return []
+    fields: list[Field[LayerImbalance]] = [
+        Field("layer", lambda line: str(line.layer)),
+        Field("fullest place", lambda line: str(line.hot_position)),
+        Field("of the mean", lambda line: f"{line.max_over_mean:.2f}"),
+    ]
+    uneven = sorted(layers, key=lambda line: (-line.max_over_mean, line.layer))
+    more = remaining_line(len(uneven) - _MAX_POSITIONS, "with more even loads", "--json has all")
+    return ["The layers with the least even loads", *field_lines(fields, uneven[:_MAX_POSITIONS]), *more]
 
 
 def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
@@ -303,6 +321,7 @@ def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
             "balanced_placement_ns": imbalance.placed_ns,
             "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
             "tokens": list(imbalance.tokens),
+            **({"layers": [line._asdict() for line in imbalance.by_layer]} if imbalance.by_layer else {}),
         }
     }
 

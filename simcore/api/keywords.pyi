@@ -45,6 +45,7 @@ class RunKeywords(TypedDict, total=False):
     ecmp: str | int | bool | None
     nvls: str | int | bool | None
     pxn: str | int | bool | None
+    congestion: str | int | bool | None
     compute_scale: float | None
     comm_scale: float | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None
@@ -148,6 +149,7 @@ class SweepKeywords(TypedDict, total=False):
     ecmp: str | int | bool | Iterable[str | int | bool | None] | None
     nvls: str | int | bool | Iterable[str | int | bool | None] | None
     pxn: str | int | bool | Iterable[str | int | bool | None] | None
+    congestion: str | int | bool | Iterable[str | int | bool | None] | None
     compute_scale: float | Iterable[float | None] | None
     comm_scale: float | Iterable[float | None] | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None

@@ -9,7 +9,7 @@ from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
 from simcore.flows.collectives import Collective, estimate_flows
 from simcore.flows.log import FlowLog, Transmission
-from simcore.flows.packets import finer_rules, make_traffic
+from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
@@ -144,6 +144,10 @@ class FlowNetwork(SimulatedAlone):
         assert self.cluster.topology is not None
         traffic = make_traffic(self.cluster.topology, self.rules, FlowLog())
         return FlowTransport(traffic, [one.ranks.blocks[0].first for one in folding.classes])
+
+    def slowed_rules(self, report: FlowReport) -> FlowRules | None:
+        """Returns the rules under which congestion control slows a run down; None where that is not told."""
+        return slowed_rules(report, self.rules)
 
     def refine(self, transport: PortTransport) -> bool:
         """Returns whether the run is made again, as packets, after what its shares have shown."""

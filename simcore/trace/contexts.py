@@ -154,6 +154,10 @@ class NetworkUse(Protocol):
         """What flows sent over the links of a topology; None without flows."""
 
     @property
+    def slowed_step_ns(self) -> int | None:
+        """The step time under congestion control; None where it would change nothing or is not told."""
+
+    @property
     def ports(self) -> Ports | None:
         """What each port carried; None of a network without links."""
 
@@ -172,6 +176,7 @@ class Links(NamedTuple):
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
     flow_report: FlowReport | None = None
+    slowed_step_ns: int | None = None
     ports: Ports | None = None
 
 

@@ -209,9 +209,10 @@ def port_fields(ports: Ports) -> list[Field[int]]:
     ]
 
 
-def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
-    """Returns a line for each port, the hottest first, and where congestion control would slow flows down,
-    which no time here has.
+def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: int | None) -> list[str]:
+    """Returns a line for each port, the hottest first, and where congestion control slows flows down.
+
+    slowed_ns: when all is over with it, None where that is not told.
     """
     order = ports.by_heat
     displayed_ports = order if everything else order[:_MOST_LINKS]
@@ -228,17 +229,29 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
     if marked_ports:
         first = marked_ports[0]
         since = duration(first.marked_ns or 0)
-        lines.append(
-            f"{report.control} would slow flows down at {plural(len(marked_ports), 'port')}, first at "
-            f"{ports.all[first.link].name} from {since} on, where up to {first.marked_flows} flows queue; "
-            "no time here has it: ns-3 was up to twice as slow where it does"
+        where = (
+            f"{plural(len(marked_ports), 'port')}, first at {ports.all[first.link].name} from {since} on, "
+            f"where up to {first.marked_flows} flows queue"
         )
+        if report.is_slowed:
+            lines.append(f"{report.control} slows flows down at {where}")
+        elif slowed_ns is not None:
+            lines.append(
+                f"{report.control} would slow flows down at {where}: all takes {duration(slowed_ns)} then"
+            )
+        else:
+            why = "which --congestion dcqcn shows"
+            if report.control != "DCQCN":
+                why = "which is not modelled: ns-3 was up to twice as slow under DCQCN"
+            elif report.congestion != "none":
+                why = f"but {report.packet_hops} packets times links are too many to simulate"
+            lines.append(f"{report.control} would slow flows down at {where}, {why}")
     return lines
 
 
-def port_values(report: FlowReport) -> dict[str, Any]:
-    """Returns `last_flow_end_ns`, `flows`, `links` and `marked`, the ports at which congestion control would
-    slow flows down.
+def port_values(report: FlowReport, end_ns: int, slowed_ns: int | None) -> dict[str, Any]:
+    """Returns `last_flow_end_ns`, `flows`, `links` and `congestion`: the ports at which it slows flows down,
+    and the range of the end without and with it.
     """
     return {
         "last_flow_end_ns": report.last_flow_end_ns,
@@ -247,6 +260,8 @@ def port_values(report: FlowReport) -> dict[str, Any]:
         "congestion": {
             "control": report.control or None,
             "ports": [[port.source, port.target] for port in report.marked_ports()],
+            "is_slowed": report.is_slowed,
+            "range_ns": None if slowed_ns is None else sorted((end_ns, slowed_ns)),
         },
     }
 
@@ -254,12 +269,18 @@ def port_values(report: FlowReport) -> dict[str, Any]:
 def _flow_lines(run: Run, options: PageOptions) -> list[str]:
     report, ports = run.network.flow_report, run.network.ports
     everything = options.every_layer or options.everything
-    return [] if report is None or ports is None else port_lines(ports, report, everything)
+    return (
+        []
+        if report is None or ports is None
+        else port_lines(ports, report, everything, run.network.slowed_step_ns)
+    )
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
     report = run.network.flow_report
-    return {} if report is None else port_values(report)
+    if report is None:
+        return {}
+    return port_values(report, run.step_time_ns, run.network.slowed_step_ns)
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)

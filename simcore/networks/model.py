@@ -178,6 +178,7 @@ class NetworkParameters(Struct, frozen=True):
     ecmp: str | None
     nvls: str
     pxn: str
+    job_gpus: str | None
 
     @property
     def argument(self) -> str:

@@ -16,12 +16,21 @@ from simcore.render.report.section import (
 )
 from simcore.trace.figures import StreamUse
 from simcore.trace.track import ranks_of
-from simcore.units import byte_size, column_unit, duration, format_number, in_unit, percent, plural
+from simcore.units import (
+    byte_size,
+    change_percent,
+    column_unit,
+    duration,
+    format_number,
+    in_unit,
+    percent,
+    plural,
+)
 
 if TYPE_CHECKING:
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
-    from simcore.trace.contexts import DimensionUse
+    from simcore.trace.contexts import DimensionUse, JobFigures, TwoJobs
     from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
@@ -133,6 +142,8 @@ USAGE: Section[Run] = Section("usage", _stream_lines, _stream_json)
 
 
 _MOST_LINKS = 16
+# The most names of ports that two jobs share.
+_MOST_SHARED = 8
 
 
 def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
@@ -249,15 +260,55 @@ def port_values(report: FlowReport) -> dict[str, Any]:
     }
 
 
+def _job_lines(two_jobs: TwoJobs, ports: Ports) -> list[str]:
+    """Returns a line for each of two jobs, and the ports that carried flows of both."""
+    fields: list[Field[JobFigures]] = [
+        Field("job", lambda job: printable(job.path, 60), left=True),
+        Field("GPUs", lambda job: job.gpus.text(), left=True),
+        Field("alone", lambda job: duration(job.alone_ns)),
+        Field("together", lambda job: duration(job.together_ns)),
+        Field("change", lambda job: change_percent(job.alone_ns, job.together_ns) or "none"),
+    ]
+    shared = [ports.all[index].name for index in two_jobs.shared_ports]
+    names = ", ".join(shared[:_MOST_SHARED]) + (" ..." if len(shared) > _MOST_SHARED else "")
+    return [
+        "Two jobs on one topology, which begin together",
+        *field_lines(fields, two_jobs.jobs),
+        f"  {plural(len(shared), 'port')} carried flows of both{': ' if names else ''}{names}",
+        "",
+    ]
+
+
+def _job_values(two_jobs: TwoJobs, ports: Ports) -> dict[str, Any]:
+    jobs = [
+        {
+            "file": job.path,
+            "gpus": job.gpus.text(),
+            "alone_ns": job.alone_ns,
+            "together_ns": job.together_ns,
+            "slowdown": job.together_ns / job.alone_ns if job.alone_ns else None,
+        }
+        for job in two_jobs.jobs
+    ]
+    return {"jobs": jobs, "shared_ports": [list(ports.all[index].ends) for index in two_jobs.shared_ports]}
+
+
 def _flow_lines(run: Run, options: PageOptions) -> list[str]:
     report, ports = run.network.flow_report, run.network.ports
     everything = options.every_layer or options.everything
-    return [] if report is None or ports is None else port_lines(ports, report, everything)
+    if report is None or ports is None:
+        return []
+    two_jobs = run.network.two_jobs
+    jobs = [] if two_jobs is None else _job_lines(two_jobs, ports)
+    return [*jobs, *port_lines(ports, report, everything)]
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    report = run.network.flow_report
-    return {} if report is None else port_values(report)
+    report, two_jobs, ports = run.network.flow_report, run.network.two_jobs, run.network.ports
+    values = {} if report is None else port_values(report)
+    return (
+        values if two_jobs is None or ports is None else values | {"two_jobs": _job_values(two_jobs, ports)}
+    )
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)

@@ -113,7 +113,7 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
-        if workload.header.inference and not rules.queued:
+        if workload.header.inference and workload.maker is None and not rules.queued:
             # Imported here: most files are of training.
             from simcore.workload.inference import with_stages
 
@@ -230,6 +230,11 @@ class Setup(RunInput, frozen=True, dict=True):
         # `opened` may have the groups and sizes of another run; this one begins with those of the file.
         workload = self.opened.as_written
         parameters.refuse_others("workload" if workload.maker is None else "model")
+        if parameters.decode is not None and parameters.steps > 1:
+            raise UsageError(
+                f"--steps {parameters.steps} with --decode: the next token of a sequence waits for the last "
+                "stage; without --steps it would fit"
+            )
         if workload.maker is None and (parameters.gpu is not None or parameters.memory_limit is not None):
             _check_recovered(workload, parameters.gpu)
         if parameters.without_lines:

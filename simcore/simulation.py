@@ -435,7 +435,7 @@ def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
         what = "compute beside a collective is" if shares else "compute and collectives beside it are"
         message = f"{what} taken to be as fast as alone, "
         message += "in the changes that are tried, too; a measured step would tell"
-        if workload.format == "model":
+        if workload.format == "model" and not workload.header.inference:
             # Rows of a model include it (docs/models.md, Scale).
             message += ". Only beside gradients and weights of ZeRO 0 and 1 compute loses NCCL's SMs"
         brief = "overlap slows nothing"

@@ -317,6 +317,21 @@ def add_to_column(column: array[int], by: int) -> array[int]:
     return array(column.typecode, whole.to_bytes(size, sys.byteorder))
 
 
+def select(column: Sequence[int], indices: Sequence[int]) -> array[int]:
+    """Returns the entries of a column at some indices, as "q"; successive ones are copied at once.
+
+    >>> select(array("q", [5, 6, 7, 8]), array("i", [1, 2])), select([5, 6, 7], array("i", [2, 0]))
+    (array('q', [6, 7]), array('q', [7, 5]))
+    """
+    if isinstance(indices, array) and indices and indices[0] >= 0:
+        # No sum carries into the next entry as long as each is one more than the one before.
+        behind, before = (int.from_bytes(part, sys.byteorder) for part in (indices[1:], indices[:-1]))
+        one = (1).to_bytes(indices.itemsize, sys.byteorder)
+        if behind - before == int.from_bytes(one * (len(indices) - 1), sys.byteorder):
+            return array("q", column[indices[0] : indices[0] + len(indices)])
+    return array("q", map(column.__getitem__, indices))
+
+
 def subtract_column(whole: int, column: array[int]) -> array[int]:
     """Returns `whole` less each element; none of them may be larger.
 

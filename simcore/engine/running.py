@@ -126,9 +126,12 @@ class RunPricing:
             from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
 
             transmissions = self._changed_traffic(change)
-            traffic = Traffic(transmissions, self._sharing.make_transport(folding))
-            self.transport = traffic.transport
-            return SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
+            while True:
+                traffic = Traffic(transmissions, self._sharing.make_transport(folding))
+                self.transport = traffic.transport
+                times = SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
+                if not self._sharing.refine(self.transport):
+                    return times
         return Engine(program, folding, durations, cancelled).run()
 
     def _run_together(
@@ -140,15 +143,17 @@ class RunPricing:
 
         assert isinstance(self._sharing, FlowNetwork)
         assert isinstance(other._sharing, FlowNetwork)
-        transports = self._sharing.make_transports(self._folding, other._sharing, other._folding)
-        engines = []
-        for run, transport, changed in zip((self, other), transports, (change, None), strict=True):
-            run.transport = transport
-            traffic = Traffic(run._changed_traffic(changed), transport)
-            durations = run.durations(changed)
-            engines.append(SharedNetworkEngine(run._program, run._folding, durations, traffic, cancelled))
-        times, other.other_times = run_together(engines)
-        return times
+        while True:
+            transports = self._sharing.make_transports(self._folding, other._sharing, other._folding)
+            engines = []
+            for run, transport, changed in zip((self, other), transports, (change, None), strict=True):
+                run.transport = transport
+                traffic = Traffic(run._changed_traffic(changed), transport)
+                durations = run.durations(changed)
+                engines.append(SharedNetworkEngine(run._program, run._folding, durations, traffic, cancelled))
+            times, other.other_times = run_together(engines)
+            if not self._sharing.refine(transports[0]):
+                return times
 
     def _changed_traffic(self, change: DurationChange | None) -> Callable[[int, int], Any]:
         """Returns the function that gives what an op moves, by rank class, with queues by group."""

@@ -223,11 +223,11 @@ class MegatronRows:
         stages = []
         for stage in range(training.pp):
             of_stage = []
-            turns = training.turns(stage)
             for chunk, rows in zip(training.stage_chunks, chunks[stage], strict=True):
                 # At the turn of a V the activation stays on its stage.
-                before = () if turns and chunk else stage_input
-                behind = () if turns and not chunk else stage_output
+                comes_from_it, stays = training.turns(stage, chunk)
+                before = () if comes_from_it else stage_input
+                behind = () if stays else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
                 behind = final if training.is_last(stage, chunk) else behind
                 if predictions:
@@ -456,7 +456,7 @@ class MegatronRows:
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
         if model.kinds:
-            of_kind = MegatronRows(Costs(costs.gpu, training.of_kind(kind)))
+            of_kind = type(self)(type(costs)(costs.gpu, training.of_kind(kind)))
             return of_kind._layer(int(model.experts_of(kind) is not None))
         rows = self._mixer() if model.attends else []
         if not rows and not model.ffn and model.experts_of(kind) is None:

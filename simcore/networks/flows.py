@@ -9,6 +9,7 @@ from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError, printable
 from simcore.flows.collectives import Collective, estimate_flows
 from simcore.flows.log import FlowLog, Transmission
+from simcore.flows.packets import finer_rules, make_traffic
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
@@ -17,7 +18,7 @@ from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
 from simcore.ranks import parse_ranks
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
@@ -45,7 +46,7 @@ class FlowTransport:
     """
 
     def __init__(self, traffic: FlowTraffic, ranks: Sequence[int], job: int = 0) -> None:
-        self._traffic = traffic
+        self.traffic = traffic
         self._ranks = ranks
         self._job = job
         self._over: list[object] = []
@@ -60,15 +61,15 @@ class FlowTransport:
         stream: int,
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
-        self._traffic.now = max(now, self._traffic.now)
+        self.traffic.now = max(now, self.traffic.now)
         label = -1
-        if self._traffic.log is not None:
-            label = len(self._traffic.log.transmissions)
-            self._traffic.log.transmissions.append(Transmission(stream, senders[0], now, self._job))
+        if self.traffic.log is not None:
+            label = len(self.traffic.log.transmissions)
+            self.traffic.log.transmissions.append(Transmission(stream, senders[0], now, self._job))
         if payload.collective is not None:
             ranks = sorted(self._ranks[sender] for sender in senders)
             Collective(
-                self._traffic,
+                self.traffic,
                 ranks,
                 payload.collective,
                 payload.size,
@@ -79,24 +80,24 @@ class FlowTransport:
             self._over.append(token)
         else:
             source, target = self._ranks[senders[0]], self._ranks[receivers[0]]
-            delay = self._traffic.rules.start_ns
-            self._traffic.send(
+            delay = self.traffic.rules.start_ns
+            self.traffic.send(
                 delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
             )
 
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""
-        return self._traffic.now if self._over else self._traffic.next_ns()
+        return self.traffic.now if self._over else self.traffic.next_ns()
 
     def finished(self, now: int) -> list[object]:
         """Returns the tokens of what is over at `now`, in the order in which it ended."""
-        self._traffic.run_until(now)
+        self.traffic.run_until(now)
         over, self._over = self._over, []
         return over
 
     def settle(self, now: int) -> None:
         """Shares links anew, after all starts and ends of `now`."""
-        self._traffic.settle()
+        self.traffic.settle()
 
     def uses(self) -> None:
         """Returns None: links are in `flow_report`."""
@@ -106,7 +107,7 @@ class FlowTransport:
 
     def flow_report(self) -> FlowReport:
         """Returns what the links carried, and when the last flow ended."""
-        return self._traffic.report()
+        return self.traffic.report()
 
 
 class FlowNetwork(SimulatedAlone):
@@ -122,7 +123,7 @@ class FlowNetwork(SimulatedAlone):
 
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
-        traffic = FlowTraffic(self.cluster.topology, self.rules)
+        traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
         ranks = list(map(self.gpu_of, ranks))
         Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
         traffic.run()
@@ -162,11 +163,20 @@ class FlowNetwork(SimulatedAlone):
 
     def _make_traffic(self) -> FlowTraffic:
         assert self.cluster.topology is not None
-        return FlowTraffic(self.cluster.topology, self.rules, FlowLog())
+        return make_traffic(self.cluster.topology, self.rules, FlowLog())
 
     def _transport(self, folding: Folding, traffic: FlowTraffic, job: int) -> PortTransport:
         gpus = [self.gpu_of(one.ranks.blocks[0].first) for one in folding.classes]
         return FlowTransport(traffic, gpus, job)
+
+    def refine(self, transport: PortTransport) -> bool:
+        """Returns whether the run is made again, as packets, after what its shares have shown."""
+        assert isinstance(transport, FlowTransport)
+        finer = finer_rules(transport.traffic)
+        if finer is None:
+            return False
+        self.rules = finer
+        return True
 
     def check_size(self, program: Program, folding: Folding) -> None:
         total = 0.0

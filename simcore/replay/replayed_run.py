@@ -89,7 +89,7 @@ class Durations:
 
     @cached_property
     def parts(self) -> Parts:
-        """The part that each duration belongs to: 2 s for 718,800 kernels; a run without scales needs none."""
+        """The part that each duration belongs to: 2 s for 718,800 kernels; none is needed without scales."""
         graph, matches = self.graph, self.rendezvous.matches
         ranks = range(len(self.rendezvous.segments))
         part_ids: dict[FactorTime, int] = {}

@@ -55,9 +55,10 @@ from simcore.units import differences
 
 _COMPUTE = frozenset((*map(CATEGORIES.index, COMPUTE), CATEGORIES.index("host")))
 _COPY = CATEGORIES.index(COPY)
-# Tables for `translate`, 1 for what computes, for what communicates, and for segments that take part in what
+# Tables for `translate`, 1 for what computes, copies, communicates, and for segments that take part in what
 # several ranks do.
 _COMPUTES = bytes(kind in _COMPUTE for kind in range(256))
+_COPIES = bytes(kind == _COPY for kind in range(256))
 _COMMUNICATES = bytes(kind not in _COMPUTE and kind != _COPY for kind in range(256))
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
 # Fewer segments than this are made one by one in less time.
@@ -116,7 +117,7 @@ class _DeviceWalk:
         # Where the phase of compute changes.
         phases = bytes([*map(rank.ops.stated_category.__getitem__, self.op)])
         self.changes = list(compress(range(1, len(phases)), map(ne, phases[1:], phases)))
-        copies = [op for op, kind in enumerate(rank.ops.stated_category) if kind == _COPY]
+        copies = [*compress(range(len(rank.ops)), rank.ops.stated_category.translate(_COPIES))]
         if copies:
             copies.sort(key=lambda op: (rank.ops.start[op], rank.ops.end[op], op))
             self._fill(copies)
@@ -188,10 +189,10 @@ class _DeviceWalk:
         end[0::2], end[1::2] = begins, ends
         op[0::2] = op[1::2] = ops
         lasts = bytes(map(ne, start, end))
-        self.segments.extend(
-            bytearray(compress(kind, lasts)),
-            *(array("q", [*compress(column, lasts)]) for column in (start, end, op)),
-        )
+        if 0 in lasts:
+            kind = bytearray(compress(kind, lasts))
+            start, end, op = (array("q", compress(column, lasts)) for column in (start, end, op))
+        self.segments.extend(kind, start, end, op)
         self.now, self.next = ends[-1], last
 
 
@@ -203,9 +204,8 @@ def _one_at_a_time(rank: RankTrace, kinds_table: bytes) -> tuple[array[int], arr
     ops = rank.ops
     lasting = bytes(map(lt, ops.start, ops.end))
     mask = bytes(map(and_, ops.stated_category.translate(kinds_table), lasting))
-    # From lists: an array that is made of an iterator grows by each element.
     start, end, which = (
-        array("q", [*compress(column, mask)]) for column in (ops.start, ops.end, range(len(ops)))
+        array("q", compress(column, mask)) for column in (ops.start, ops.end, range(len(ops)))
     )
     if all(map(le, end, start[1:])):
         return start, end, which

@@ -48,6 +48,16 @@ class Topology(Struct, frozen=True, eq=False, dict=True):
         """The number of servers."""
         return -(-self.gpus // self.gpus_per_server)
 
+    def is_inner(self, link: Link) -> bool:
+        """Returns whether a link is inside a server."""
+        inner = self.inner_set()
+        return link.source in inner or link.target in inner
+
+    @cached_method
+    def inner_set(self) -> frozenset[int]:
+        """Returns the switches inside servers."""
+        return frozenset(self.inner_switches)
+
     def server_of(self, gpu: int) -> int:
         """Returns the number of the server that a GPU is in."""
         return gpu // self.gpus_per_server

@@ -18,6 +18,7 @@ from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple, Struct
 from simcore.trace.graph import BEFORE, BUSY, JOINS, Cause, Graph
 from simcore.trace.spans import NONE
+from simcore.units import select
 
 # Returns, for (track, span, other track), the span of the other track that is the same collective.
 FindMemberSpan = Callable[[int, int, int], int]
@@ -178,7 +179,7 @@ def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelle
     slack_ns = array("q", map(sub, latest, of.ends))
     slack_ns.append(0)
     del latest
-    slacks = [array("q", map(slack_ns.__getitem__, nodes)) for nodes in of.nodes]
+    slacks = [select(slack_ns, nodes) for nodes in of.nodes]
     for node, track, span in of.message_sends:
         slacks[track][span] = min(slacks[track][span], slack_ns[node])
     return slacks

@@ -112,7 +112,7 @@ def find_lead(causes: Sequence[Weighed], busy_ns: int) -> str:
             # Compute is the largest part, but not most of the step.
             lead = f"Compute, then {second or 'several causes'}"
         if main.worth(main.lost_ns, _BOUND_SHARE):
-            lead = "Compute-bound"
+            lead = f"{(main.bound_by or 'compute').capitalize()}-bound"
         saved_ns = max(cause.saved_ns for cause in causes)
         # The sentence of the cause names the change.
         if main.worth(saved_ns, _SAVING_SHARE):

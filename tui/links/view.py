@@ -1,4 +1,4 @@
-"""Screen 8's widget: the picture of the tiers over the table of ports, and the flows at a time."""
+"""Screen 9's widget: the picture of the tiers over the table of ports, and the flows at a time."""
 
 from __future__ import annotations
 

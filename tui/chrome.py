@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from simcore.trace.figures import SteppedRun, compare_by_work, is_other_work, judge, judge_times, remove_each
 from simcore.units import change_percent, plural, signed_duration
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
-from tui.screens import SCREENS, shown_screens
+from tui.screens import ScreenEntry, screens_of
 from tui.session import Session, notes_of
 
 _WIDE = 100
@@ -72,7 +72,7 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
             break
     name, fact_line = _name_and_facts(name, facts, room, facts, least)
     row = [(" ", ""), (name, "bright"), *fact_line]
-    tabs = _narrow_tabs(shown_screens(session.current, screen), screen, width)
+    tabs = _narrow_tabs(screens_of(session.current), screen, width)
     return [spread(row, [*step, *note], width), fitted(tabs, width)]
 
 
@@ -98,7 +98,7 @@ def _find_wide_row(
 
     with_model: whether it says that the step is another model's.
     """
-    run, screens = session.run_words(), shown_screens(session.current, screen)
+    run = session.run_words()
     # The least informative is dropped first when there is no room for all: titles, the number of the run,
     # then the words of the notes, which their screen has too. The difference is shortened before the step
     # time is moved.
@@ -108,7 +108,7 @@ def _find_wide_row(
     all_forms = [(*form, True) for form in forms]
     all_forms += [(False, gap, "", True, False, False) for gap in (" ", "")]
     for titles, gap, words, short, with_notes, against in all_forms:
-        tabs = _tabs(screens, screen, titles, gap)
+        tabs = _tabs(screens_of(session.current), screen, titles, gap)
         step: Line = [
             *_step_line(session, short, with_model, against),
             *([(f"   {words}", "")] if words else []),
@@ -120,13 +120,12 @@ def _find_wide_row(
     return None
 
 
-def _tabs(screens: Sequence[str], screen: str, whole: bool, gap: str = " ") -> Line:
+def _tabs(screens: Mapping[str, ScreenEntry], screen: str, whole: bool, gap: str = " ") -> Line:
     """Returns the screens with their keys, the open one in brackets; `whole` titles or short ones. gap:
     between two, besides the cell that a bracket takes.
     """
     tabs: Line = [(" ", "")]
-    for name in screens:
-        entry = SCREENS[name]
+    for name, entry in screens.items():
         title = f"{entry.key} {entry.title if whole else entry.short}"
         if name == screen:
             tabs.append((f"[{title}]", "accent"))
@@ -137,14 +136,16 @@ def _tabs(screens: Sequence[str], screen: str, whole: bool, gap: str = " ") -> L
     return tabs
 
 
-def _narrow_tabs(screens: Sequence[str], screen: str, width: int) -> Line:
+def _narrow_tabs(screens: Mapping[str, ScreenEntry], screen: str, width: int) -> Line:
     """Returns the screens in a row of their own: where not all titles fit, only that of the open one has
     one.
     """
+    # A run of several steps is measured, and no sweep is of one.
+    fewer = {name: screens[name] for name in screens if name != "sweep" or screen == "sweep"}
     forms = [_tabs(screens, screen, False), _tabs(screens, screen, False, "")]
+    forms += [_tabs(fewer, screen, False, "")] if "steps" in screens else []
     keys: Line = [(" ", "")]
-    for name in screens:
-        entry = SCREENS[name]
+    for name, entry in screens.items():
         keys.append((f"[{entry.key} {entry.short}]", "accent") if name == screen else (f" {entry.key} ", ""))
     return next((tabs for tabs in forms if width_of(tabs) <= width), keys)
 
@@ -152,8 +153,7 @@ def _narrow_tabs(screens: Sequence[str], screen: str, width: int) -> Line:
 def tab_at(session: Session, screen: str, column: int, width: int) -> str | None:
     """Returns the screen whose tab is at a column of the second row."""
     text = text_of(heading(session, screen, width)[1:])
-    for name in shown_screens(session.current, screen):
-        entry = SCREENS[name]
+    for name, entry in screens_of(session.current).items():
         for words in (f"{entry.key} {entry.title}", f"{entry.key} {entry.short}", f" {entry.key} "):
             begin = text.find(words)
             # The cell of a bracket on both sides of a title.

@@ -20,6 +20,7 @@ from simcore.kineto.partitions import part_groups
 from simcore.kineto.progress import ReadingLine
 from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
+from simcore.kineto.span_tables import recordings_of
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
 from simcore.measured.device_matching import count_beyond_world, count_incomplete, match_devices
@@ -38,15 +39,15 @@ from simcore.parameters import OpeningOptions
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, plural
 from simcore.workload.formats import format_of
+from simcore.workload.formats.training_log import KEY as LOG
 from simcore.workload.memory import free_bytes
 from simcore.workload.source import HEAD_BYTES
+from simcore.workload.spans import SpanTable
 
 ALL_STEPS = "all"
 _LISTED = 8
 # What a report takes beside the columns that were read: 0.9 GB for a million kernels in one step.
 _BYTES_OF_OP = 900
-# The key of the format of logs.
-_LOG = "training-log"
 # A host that ran further ahead than this share of a step is worth a sentence.
 _WORTH_SAYING = 0.01
 
@@ -83,6 +84,15 @@ def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun
     part = _read_options(options)
     recordings, diagnostics = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
     return _run(path, recordings, diagnostics, options, is_set=False)
+
+
+def open_spans(
+    path: str, form: str, table: SpanTable, diagnostics: Sequence[Diagnostic], options: OpeningOptions
+) -> MeasuredRun:
+    """Returns the run of spans that were read; `path` is for messages. form: the key of their format."""
+    _check(options)
+    recordings, more = recordings_of(path, form, table)
+    return _run(path, recordings, [*diagnostics, *more], options, is_set=False)
 
 
 def _check_fits(path: str, traces: Sequence[RankTrace]) -> None:
@@ -378,7 +388,7 @@ def _choose_step(
     steps = _recorded_steps(job)
     lengths = {step.step_number: step.ns for step in steps}
     requested = _requested_step(options)
-    is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
+    is_log = any(recording.form == LOG for some in job.ranks.values() for recording in some)
     if requested is None:
         whole = [one.step_number for one in steps if len(one.ns) == len(job.ranks)]
         if whole and is_log:
@@ -413,7 +423,13 @@ def _choose_step(
 
 def _recorded_steps(job: Job) -> tuple[RecordedStep, ...]:
     """Returns the whole steps of a job."""
-    on_one_clock = all(recording.on_one_clock for some in job.ranks.values() for recording in some)
+    recordings = [recording for some in job.ranks.values() for recording in some]
+    on_one_clock = all(recording.on_one_clock for recording in recordings)
+    figures: dict[int, dict[str, float]] = {}
+    for recording in recordings:
+        for name, by_step in recording.figures.items():
+            for step_number, value in by_step.items():
+                figures.setdefault(step_number, {}).setdefault(name, value)
     ranks: list[int] = []
     by_number: dict[int, tuple[list[int], list[int], list[int]]]
     windows: list[tuple[Sequence[int], Sequence[int], Sequence[int]]] = []
@@ -449,6 +465,7 @@ def _recorded_steps(job: Job) -> tuple[RecordedStep, ...]:
             step_number,
             dict(zip(some_ranks, map(sub, ends, starts), strict=True)),
             max(ends) - min(starts) if on_one_clock else None,
+            figures.get(step_number, {}),
         )
         for step_number, (some_ranks, starts, ends) in sorted(by_number.items())
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import compress
 from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError
@@ -78,6 +79,8 @@ class Recording(Struct):
     """The key of its `Format`."""
     position: tuple[int, int, int] | None = None
     """(tp, dp, stage), where its file states it."""
+    figures: dict[str, dict[int, float]] = field(default_factory=dict)
+    """What its file states of steps beside their operations, by name and step."""
     on_one_clock: bool = False
     """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
     step_columns: StepColumns | None = None
@@ -154,17 +157,19 @@ class Recording(Struct):
             return replace(part, step=self.step) if len(self.steps) > 1 else part
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
-        inside = [
-            op for op, step in enumerate(self.step)
-            if step == step_number and (
-                (ops.start[op] < last and ops.end[op] > first)
+        inside: range | list[int] = range(len(ops))
+        if self.step.count(step_number) < len(ops) or not (ops.start[-1] < last and min(ops.end) > first):
+            inside = [
+                op for op in compress(range(len(ops)), map(step_number.__eq__, self.step))
+                if (ops.start[op] < last and ops.end[op] > first)
                 or (ops.start[op] == ops.end[op] and first <= ops.start[op] <= last)
-            )
-        ]  # fmt: skip
+            ]  # fmt: skip
         part = replace(self._part(rank_id, inside, (first, last)), ahead_ns=profiled.ahead_ns)
-        for op, (start, end) in enumerate(zip(part.ops.start, part.ops.end, strict=True)):
-            if start < first or end > last:
-                part.ops.start[op], part.ops.end[op] = max(start, first), min(end, last)
+        begins, ends = part.ops.start, part.ops.end
+        if begins and (begins[0] < first or max(ends) > last):
+            begins = array("q", [max(start, first) for start in begins])
+            ends = array("q", [min(end, last) for end in ends])
+            part = replace(part, ops=replace(part.ops, start=begins, end=ends))
         return part
 
     def _part(self, rank_id: int, rows: range | list[int], window: tuple[int, int]) -> RankTrace:

@@ -16,7 +16,7 @@ from simcore.measured.matching import name_of
 from simcore.measured.rank_positions import Degrees
 from simcore.measured.step_columns import RankSteps
 from simcore.ranks import Block, RankSet
-from simcore.records import Struct, replace
+from simcore.records import Struct, field, replace
 from simcore.units import duration, plural
 from simcore.workload.model import LARGEST
 
@@ -33,6 +33,8 @@ class RecordedStep(Struct, frozen=True):
     ns: dict[int, int]
     job_ns: int | None = None
     """From its first begin on any rank to its last end, None where the ranks have clocks of their own."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """What its file states of it beside: of a log `loss`, `tokens_per_second`, `tflops`, `memory_bytes`."""
 
     @property
     def longest_ns(self) -> int:

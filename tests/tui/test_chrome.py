@@ -22,12 +22,14 @@ from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, sma
 from tests.workload.test_op_table import read
 from tui.chrome import difference, footer, heading, tab_at
 from tui.frame import ASCII, text_of, width_of
-from tui.screens import SCREENS, ScreenEntry, shown_screens
+from tui.screens import SCREENS as ALL_SCREENS
 from tui.session import Session
 from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
 WIDTHS = st.integers(20, 400)
+# The screens of a run of one step on a network without links.
+SCREENS = {name: entry for name, entry in ALL_SCREENS.items() if name not in ("steps", "links")}
 RUNS: list[Callable[[], SimulatedRun]] = [seed, small, lonely, lambda: lonely(0)]
 
 
@@ -37,11 +39,6 @@ def session_of(opened: SimulatedRun, now: SimulatedRun | None = None) -> Session
     if now is not None:
         session.current = now
     return session
-
-
-def entries(session: Session, screen: str) -> list[ScreenEntry]:
-    """The screens that the row lists."""
-    return [SCREENS[name] for name in shown_screens(session.current, screen)]
 
 
 @settings(max_examples=60)
@@ -221,7 +218,7 @@ def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
     session = session_of(seed(), now and now())
     session.running, session.error = running, error
     first, second = (line_text(line) for line in heading(session, screen, width))
-    for entry in entries(session, screen):
+    for entry in SCREENS.values():
         titles = [f"{mark[0]}{entry.key} {title}{mark[1]}"
                   for title in (entry.title, entry.short) for mark in ("  ", "[]")]  # fmt: skip
         assert any(title in f"{second} " for title in titles), (entry.title, second)
@@ -240,12 +237,10 @@ def test_on_a_small_terminal_every_screen_has_its_key_and_the_open_one_its_title
     entry = SCREENS[screen]
     assert f"[{entry.key} {entry.short}]" in row
     words = row.replace("[", " ").replace("]", " ").split()
-    listed = entries(session, screen)
-    assert set(words) <= {one.key for one in listed} | {one.short for one in listed}
-    assert {one.key for one in listed} <= set(words)
+    assert set(words) <= {one.key for one in SCREENS.values()} | {one.short for one in SCREENS.values()}
+    assert {one.key for one in SCREENS.values()} <= set(words)
     # A click on a key or a title opens its screen.
-    for name in shown_screens(session.current, screen):
-        one = SCREENS[name]
+    for name, one in SCREENS.items():
         column = row.index(f"[{one.key} ") + 1 if name == screen else row.index(f" {one.key} ") + 1
         assert tab_at(session, screen, column, width) == name
 
@@ -266,7 +261,7 @@ def test_the_step_time_keeps_its_row_whatever_stands_behind_it(width: int) -> No
         for screen in SCREENS:
             _, second = (line_text(line) for line in heading(session, screen, width))
             assert " step " in second
-            assert all(f"{one.key} " in second for one in entries(session, screen))
+            assert all(f"{one.key} " in second for one in SCREENS.values())
     # What has no room is said in fewer words: the difference, the run, the notes.
     second = line_text(heading(slower, "why", width)[1])
     assert ("+94.6 %" if width < 119 else "+13.973 s (+94.6 %)") in second

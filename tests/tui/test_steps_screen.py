@@ -15,8 +15,8 @@ from tests.kineto.test_chrome import span, trace
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_text_frames import frame_after
-from tui.app import WltuiApp
-from tui.screens import shown_screens
+from tui.app import MISSING, WltuiApp
+from tui.screens import screens_of
 from tui.session import Run, Session
 from tui.steps.frame import HeatScale, find_scale, heat_width, shade, sparkline
 from tui.steps.view import NO_STEPS, SIMULATED, StepsView
@@ -141,9 +141,12 @@ async def test_a_run_of_one_step_says_so_and_its_row_of_screens_lacks_it(
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         assert NO_STEPS in screen_text(app)
-        assert "steps" not in shown_screens(app.session.current, "summary")
+        assert "steps" not in screens_of(app.session.current)
         await press(pilot, "1")
         assert "8 Steps" not in screen_rows(app)[1]
+        await press(pilot, "8")
+        assert app.screen_name == "summary"
+        assert app.status_text == MISSING["steps"]
 
 
 async def test_a_simulated_run_says_what_the_screen_is_for(make_app: MakeApp) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from simcore.render.report.section import PageOptions, Section, wrap
-from simcore.units import change_percent, duration
+from simcore.render.report.section import Column, PageOptions, Section, format_table, wrap
+from simcore.units import byte_size, change_percent, duration
 
 if TYPE_CHECKING:
+    from simcore.measured.run import RecordedStep
     from simcore.replay.slowdown import AsPeers, Slowdown
     from simcore.replay.step_findings import StepFindings
     from simcore.replay.step_table import StepTable
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from simcore.trace.run import Run
 
 _LISTED = 4
+# The rows of the table of a log's steps: the first, the last, and those evenly between them.
+_ROWS = 20
+# Figures of a log's lines: by name the heading and the form.
+_FIGURES = {
+    "loss": ("loss", "{:.5g}".format),
+    "tokens_per_second": ("tokens/s/GPU", "{:,.0f}".format),
+    "tflops": ("TFLOP/s/GPU", "{:.1f}".format),
+    "memory_bytes": ("memory", lambda value: byte_size(round(value))),
+}
 
 
 def _findings(run: Run) -> tuple[StepTable, StepFindings] | None:
@@ -54,6 +64,7 @@ def _lines(run: Run, options: PageOptions) -> list[str]:
         lines.append(
             f"    {table.steps[row]:>13}  {duration(table.ns[row])}  {change}{f'  {words}' if words else ''}"
         )
+    lines += _figure_lines(_log_steps(run))
     slowdown = findings.slowdown
     if slowdown is None:
         return lines
@@ -66,6 +77,42 @@ def _lines(run: Run, options: PageOptions) -> list[str]:
     ):  # fmt: skip
         lines.append(f"    {name:<8} {_format_largest(ratios)}")
     return lines
+
+
+def _log_steps(run: Run) -> Sequence[RecordedStep]:
+    """Returns the steps of a log with what it states of them; none of other files."""
+    recorded = None if run.recording is None else run.recording.run.recorded
+    return [] if recorded is None else [step for step in recorded.steps if step.figures]
+
+
+def _figure_lines(steps: Sequence[RecordedStep]) -> list[str]:
+    """Returns a table of what a log states of its steps; none where it states nothing but times."""
+    names = [name for name in _FIGURES if any(name in step.figures for step in steps)]
+    if not names:
+        return []
+    last, count = len(steps) - 1, min(_ROWS, len(steps))
+    rows = [steps[at * last // max(count - 1, 1)] for at in range(count)]
+    columns = [Column("step"), Column("time"), *(Column(_FIGURES[name][0]) for name in names)]
+    cells = [
+        [
+            str(step.step_number),
+            duration(step.longest_ns),
+            *(_FIGURES[name][1](step.figures[name]) if name in step.figures else "-" for name in names),
+        ]
+        for step in rows
+    ]
+    more = [f"  {count} of {len(steps)} steps; --json has all"] if count < len(steps) else []
+    return [*format_table(columns, cells), *more]
+
+
+def _figure_values(step: RecordedStep | None) -> dict[str, float]:
+    if step is None:
+        return {}
+    return {
+        name: round(step.figures[name]) if name == "memory_bytes" else step.figures[name]
+        for name in _FIGURES
+        if name in step.figures
+    }
 
 
 def _format_largest(ratios: Mapping[Any, float]) -> str:
@@ -81,10 +128,12 @@ def _values(run: Run, options: PageOptions) -> dict[str, Any]:
         return {}
     table, findings = run_steps
     late = table.late
+    log_steps = {step.step_number: step for step in _log_steps(run)}
     values: dict[str, Any] = {
         "steps": [
             {
-                "step": row.step, "ns": row.ns, "last_rank": row.last_rank, "late_ns": row.late_ns,
+                "step": row.step, "ns": row.ns, **_figure_values(log_steps.get(row.step)),
+                "last_rank": row.last_rank, "late_ns": row.late_ns,
                 "ranks": [
                     {"rank": rank, "ns": table.lengths[index][at], "compute_ns": table.compute[index][at],
                      "wait_ns": table.waits[index][at], "late_ns": late[index][at]}

@@ -50,7 +50,8 @@ def describe_gain(findings: StepFindings) -> str:
     count = len(as_peers.steps)
     before, after = sum(as_peers.before_ns), sum(as_peers.after_ns)
     return (
-        f"Were rank {as_peers.rank} as its peers, a step would take {duration(round(after / count))} for "
+        f"Were rank {as_peers.rank} as its peers, the mean step would take "
+        f"{duration(round(after / count))} for "
         f"{duration(round(before / count))} ({change_percent(before, after) or 'no change'}): "
         f"{duration(as_peers.gain_ns)} less in {plural(count, 'step')}."
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.slowdown import Slowdown, make_costs
 from tests.kineto.test_chrome import CORPUS, named, opened, results, trace
@@ -151,3 +152,25 @@ def test_published_jobs_cost_what_their_study_says(name: str) -> None:
         pytest.approx(worst["Mw"], abs=2e-6),
         pytest.approx(last["Ms"], abs=2e-6),
     )
+
+
+def test_a_replay_of_a_file_that_cut_waiting_off_has_no_idle_time(tmp_path: Path) -> None:
+    """Replica 0 has waited 60 us before the reduction, which both begin at once: with compute of replica 1
+    halved the step is 60 + 4 + 5 us, which idle time of its file would hide.
+    """
+    run = results(trace(tmp_path, *two_replicas()))
+    assert run.durations.takes_idle_as_waiting
+    halved = run.with_parameters(Parameters(slow_rank=("1=0.5",)))
+    assert halved.step_time_ns == 60_000 + 4_000 + 5_000
+    assert run.with_parameters(Parameters(replay=True)).step_time_ns == 129_000
+
+
+def test_idle_time_before_ranks_that_come_apart_is_their_own(tmp_path: Path) -> None:
+    """Replica 1 is idle for 60 us before the reduction, in which replica 0 waits for it."""
+    events = [*names(2, 1)]
+    for dp, begin in ((0, 31), (1, 91)):
+        events.append(op((dp, 0), 0, "forward-compute", 1, 30, 0))
+        events.append(op((dp, 0), 0, "grads-reduce-scatter", begin, 95 - begin))
+    run = results(trace(tmp_path, *events))
+    assert not run.durations.takes_idle_as_waiting
+    assert run.with_parameters(Parameters(replay=True)).step_time_ns == run.step_time_ns == 94_000

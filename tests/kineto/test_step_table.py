@@ -23,7 +23,8 @@ from simcore.runs import open_run
 from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input
 from tests.kineto.made_jobs import Job, events
-from tests.kineto.test_chrome import named, results, span, trace
+from tests.kineto.test_chrome import exported, named, results, span, trace
+from tests.kineto.test_span_csv import told
 
 Span = tuple[str, int, int, int]
 
@@ -214,3 +215,25 @@ def test_what_was_read_before_has_the_same_steps(tmp_path: Path, monkeypatch: py
     assert first == again
     assert any((tmp_path / "state").rglob("*.columns"))
     assert all(isinstance(one.columns, StepColumns) and len(one.columns) == 5 for one in again)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [Job(2, 2, 1, 3, 4, slow={(1, 0): 1.7}), Job(3, 1, 1, 2, 3, uneven=1.0), Job(2, 3, 2, 3, 2, True, 5)],
+)
+def test_all_steps_as_a_chrome_trace_are_the_same_steps(tmp_path: Path, job: Job) -> None:
+    """Accounts of all steps and of one, waits and lengths; planted: operations without their step."""
+    path = trace(tmp_path, *events(job))
+    again_path = exported(path, tmp_path, "--step", "all", "--ranks", "all")
+    first, again = results(path, step="all"), results(again_path, step="all")
+    assert [told(one) for one in again.accounts] == [told(one) for one in first.accounts]
+    steps, steps_again = first.step_table, again.step_table
+    assert steps is not None
+    assert steps_again is not None
+    for name in ("steps", "ns", "lengths", "by_kind", "compute", "waits"):
+        assert getattr(steps, name) == getattr(steps_again, name), name
+    one, one_again = results(path, step="1"), results(again_path, step="1")
+    assert one.step_time_ns == one_again.step_time_ns
+    assert [told(accounts) for accounts in one_again.accounts] == [
+        told(accounts) for accounts in one.accounts
+    ]

@@ -65,14 +65,14 @@ def heat_cells(
     return line
 
 
-def heat_title(
-    steps: StepTable, measure: str, scale: HeatScale, cells: int, glyphs: Glyphs
-) -> tuple[str, str]:
-    """Returns the two lines over the heat: the first and last rank, and what a full cell is."""
+def heat_title(steps: StepTable, scale: HeatScale, cells: int, room: int, glyphs: Glyphs) -> tuple[str, str]:
+    """Returns the two lines over the heat, in `room` cells: the first and last rank, and what a full cell
+    is.
+    """
     first, last = str(steps.ranks[0]), str(steps.ranks[-1])
     axis = f"{first}{' ' * max(cells - len(first) - len(last), 1)}{last}"
     full = f"{glyphs.heat[-1]} {duration(scale.most_ns)}"
-    return axis, end_cut(full, cells)
+    return axis, end_cut(full, room)
 
 
 def sparkline(steps: StepTable, width: int, cursor_row: int | None, glyphs: Glyphs) -> Line:

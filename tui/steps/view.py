@@ -224,11 +224,12 @@ class StepsView(TableView):
             return [*lines[:3], [(f" {self.table.no_match(self.table.typed)}", "dim")], *lines[4:]]
         if not heat:
             return lines
-        axis, full = heat_title(self.table.steps, self._measure, self._scale(), heat, self.glyphs)
+        room = self.size.width - self._table_width - GAP
+        axis, full = heat_title(self.table.steps, self._scale(), heat, room, self.glyphs)
         columns = self.table.steps.measure(self._measure)
         title = f"{self._measure}, by rank"
-        title = title if len(title) <= heat else self._measure
-        heat_lines: list[Line] = [[(title[: heat + GAP], "bright")], [(axis, "dim")], [(full, "dim")]]
+        title = title if len(title) <= room else self._measure
+        heat_lines: list[Line] = [[(title, "bright")], [(axis, "dim")], [(full, "dim")]]
         count = len(self.table.lines)
         in_view = self.table.lines[self.top : min(self.top + rows, count)]
         heat_lines += [heat_cells(columns, at, heat, self._scale(), self.glyphs) for at in in_view]

@@ -38,6 +38,8 @@ class Job:
     """The stage that computes twice as long on all dp ranks."""
     uneven: float = 0.0
     """By how much micro-batches may be longer, each on all stages of a dp rank."""
+    has_lone_transfers: bool = False
+    """Whether the first stage receives and the last one sends without a partner, too."""
     gc_us: int = 0
     """What garbage collection takes on one rank in each step."""
 
@@ -108,8 +110,8 @@ class Replay:
             if kind == FORWARD and chunk not in met:
                 met.add(chunk)
                 needs.append((dp, stage, "params-all-gather", chunk, -1))
-            receives = at > 0 if kind == FORWARD else at < last
-            sends = at < last if kind == FORWARD else at > 0
+            receives = job.has_lone_transfers or (at > 0 if kind == FORWARD else at < last)
+            sends = job.has_lone_transfers or (at < last if kind == FORWARD else at > 0)
             previous = of_kind[kind][-1] if of_kind[kind] else None
             is_first_backward = kind == BACKWARD and not of_kind[BACKWARD]
             if receives:
@@ -131,6 +133,8 @@ class Replay:
         for kind, chunk, batch in order:
             phase, at = kind.removesuffix("-compute"), chunk * job.pp + stage
             there = at + 1 if kind == FORWARD else at - 1
+            if not 0 <= there <= last:
+                continue
             send = (dp, stage, f"{phase}-send", chunk, batch)
             receive = (dp, there % job.pp, f"{phase}-recv", there // job.pp, batch)
             for one, other in ((send, receive), (receive, send)):

@@ -34,6 +34,7 @@ def jobs(draw: st.DrawFn) -> Job:
         draw(st.integers(0, 10_000)),
         {lane: draw(st.sampled_from((1.0, 1.7)))},
         uneven=draw(st.sampled_from((0.0, 1.0))),
+        has_lone_transfers=draw(st.booleans()),
         gc_us=draw(st.sampled_from((0, 50))),
     )
 

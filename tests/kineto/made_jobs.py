@@ -238,7 +238,7 @@ _USUAL_US = {FORWARD: 40, BACKWARD: 80, "optimizer": 9, "gc": 0}
 def durations(job: Job, replay: Replay) -> list[dict[Task, int]]:
     """The ns of each task in each step; multiples of 1 us, so that files state them exactly."""
     chance = random.Random(job.seed)
-    usual = {kind: chance.choice((2, 5, 60)) for kind in sorted({task[2] for task in replay.after})}
+    usual = {kind: chance.choice((2, 5, 60, 200)) for kind in sorted({task[2] for task in replay.after})}
     usual |= _USUAL_US
     steps = []
     for _ in range(job.steps):

@@ -1,8 +1,7 @@
 """The steps of a run x its ranks: compute, waits, who is late; by hand, and as each step alone has it.
 
 Planted, one at a time: a send waits for a receive that begins after it has ended; idle time before a
-communication counts though its members begin apart; a rank is one of its own peers; the columns of a step
-are those of the one before in the cache. Each failed here.
+communication counts though its members begin apart; a rank is one of its own peers. Each failed here.
 """
 
 from __future__ import annotations
@@ -105,6 +104,21 @@ def test_idle_time_of_a_rank_that_comes_late_is_no_waiting() -> None:
     steps = table(*ranks)
     assert [[*column] for column in steps.waits] == [[20], [0]]
     assert steps.rows[0].last_rank == 1
+
+
+def test_a_send_that_is_over_has_not_waited_for_its_receive(tmp_path: Path) -> None:
+    """In each step rank 0 sends from 5 to 7, and rank 1 receives from 20 on; a send until 24 waits for 15."""
+    events = [named(0, "PP rank 0"), named(1, "PP rank 1")]
+    for step, over in ((0, 7), (1, 24)):
+        at = 100 * step
+        events += [
+            span("forward", at, 5, 0, 0, step=step), span("forward-send", at + 5, over - 5, 0, 1, step=step),
+            span("forward", at, 20, 1, 0, step=step), span("forward-recv", at + 20, 5, 1, 1, step=step),
+            span("gather of its own: allgather", at + 50, 30, 0, 2, step=step, ranks=[0]),
+        ]  # fmt: skip
+    steps = results(trace(tmp_path, *events)).step_table
+    assert steps is not None
+    assert [[*column] for column in steps.waits] == [[2_000, 15_000], [0, 0]]
 
 
 def test_ranks_that_communicate_with_none_are_compared_by_their_compute() -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Ranks that are named; and from which share on all is explained.
 _LISTED, _ALL = 3, 99.5
+# From here on a difference is told in whole units.
+_WHOLE = 10
 
 
 def describe_spread(table: StepTable) -> str:
@@ -97,4 +99,5 @@ def describe_difference(difference: Difference | None) -> str:
         return ""
     value, unit = duration(abs(difference.ns)).split()
     sign = "+" if difference.ns > 0 else "-"
-    return f"rank {difference.rank} {difference.what} {sign}{float(value):.3g} {unit}"
+    figure = f"{float(value):.{0 if float(value) >= _WHOLE else 1}f}"
+    return f"rank {difference.rank} {difference.what} {sign}{figure} {unit}"

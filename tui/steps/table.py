@@ -15,6 +15,14 @@ STEP, TIME, CHANGE, LAST, LATE, DIFFERS = "step", "time", "change", "last", "lat
 # Columns of the figures: (heading, size, left). With few cells what the others say is dropped first.
 _FIGURES = ((STEP, 4, False), (TIME, 9, False), (CHANGE, 7, False), (LAST, 4, False), (LATE, 9, False))
 _LEAST_WORDS, _MOST_WORDS = 16, 30
+# Cells of a duration at the least, and of how many the longest is looked for.
+_LEAST_TIME, _MEASURED = 7, 1_000
+
+
+def _cells_of(ns: Sequence[int]) -> int:
+    """Returns the cells of the longest of these durations, of many of those of some."""
+    some = ns[:: -(-len(ns) // _MEASURED)]
+    return max(_LEAST_TIME, *(len(duration(value)) for value in (*some, max(ns))))
 
 
 class StepListing:
@@ -27,6 +35,7 @@ class StepListing:
         self._differences: dict[int, str] = {}
         self._sizes = {
             STEP: max(len(str(steps.steps[-1])), len(STEP)), LAST: max(len(str(steps.ranks[-1])), len(LAST)),
+            TIME: _cells_of(steps.ns), LATE: _cells_of([row.late_ns for row in steps.rows]),
         }  # fmt: skip
 
     @property

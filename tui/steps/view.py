@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.replay.slowdown import MOST_OPS
+from simcore.replay.step_findings import StepFindings
 from simcore.replay.step_table import LATE, MEASURES, StepTable
 from simcore.shell_words import join_words
 from simcore.trace.run import as_read
@@ -31,7 +32,6 @@ from tui.steps.table import StepListing
 from tui.table_view import TableView, table_bindings
 
 if TYPE_CHECKING:
-    from simcore.replay.step_findings import StepFindings
     from simcore.runs.measured import RecordedRun
     from tui.background import IsCancelled, Progress
 
@@ -41,9 +41,11 @@ NO_STEPS = "One step is recorded here: this screen lists the steps of files that
 SIMULATED = (
     "This screen lists the steps of a measured run: profiler traces, rank traces, Chrome traces or a log."
 )
-COUNTING = "adding up all steps"
+COUNTING, PENDING = "adding up all steps", "replaying all steps"
 # Rows of sentences on a low screen, and on a high one.
 _FEW_ROWS, _ROWS, _HIGH = 4, 7, 30
+# Rows that what comes later has, where sentences take one row and where they take two.
+_WIDE_ROWS, _NARROW_ROWS, _NARROW = 3, 4, 110
 
 
 class StepsView(TableView):
@@ -168,8 +170,7 @@ class StepsView(TableView):
         at = self.table.lines[self.line] if self.table.lines else None
         lines: list[Line] = [rule(describe_spread(steps), width, self.glyphs)]
         lines.append([(" ", ""), *sparkline(steps, width - 2, at, self.glyphs)])
-        words = word_lines(self._sentences(), width, _ROWS if height > _HIGH else _FEW_ROWS)
-        lines += words
+        lines += self._word_lines(width, _ROWS if height > _HIGH else _FEW_ROWS)
         return lines + self._table_lines(width, max(height - 3 - len(lines), 1))
 
     def _lines_without(self, width: int) -> list[Line]:
@@ -185,16 +186,27 @@ class StepsView(TableView):
             *([(f" {line}", "")] for line in wrapped(words, width - 2)),
         ]
 
-    def _sentences(self) -> list[str]:
-        """Returns what is found in the steps; what takes all operations comes from behind the picture."""
+    def _word_lines(self, width: int, rows: int) -> list[Line]:
+        """Returns what is found in the steps; what takes all operations comes from behind the picture, and
+        has its rows before, so that nothing moves.
+        """
         sentences: list[str] = [describe_recurrence(self.table.steps)]
         findings = self._look_for_findings()
-        if findings is not None:
+        if isinstance(findings, StepFindings):
             sentences += [describe_gain(findings), describe_cause(findings)]
-        return [words for words in sentences if words]
+        lines = word_lines([words for words in sentences if words], width, rows)
+        if findings is not None:
+            if findings == PENDING and len(lines) < rows:
+                lines.append([(f" {PENDING}", "dim")])
+            lines += [
+                [] for _ in range(min(rows, _NARROW_ROWS if width < _NARROW else _WIDE_ROWS) - len(lines))
+            ]
+        return lines
 
-    def _look_for_findings(self) -> StepFindings | None:
-        """Returns what is found in all operations of all steps; None until it is known."""
+    def _look_for_findings(self) -> StepFindings | str | None:
+        """Returns what is found in all operations of all steps: PENDING until it is known, None where it is
+        not looked for.
+        """
         recording, steps = self._recording, self.table.steps
         if recording is None or len(steps.ranks) < 2 or not self.is_mounted:
             return None
@@ -202,20 +214,20 @@ class StepsView(TableView):
             return None
         session, label = self.session, self._label("all")
 
-        def find(_: Progress, cancelled: IsCancelled) -> StepFindings | None:
+        def find(_: Progress, cancelled: IsCancelled) -> StepFindings | str:
             try:
                 run = recording
                 if not recording.has_all_steps:
                     if session.read is None or label is None:
-                        return None
+                        return ""
                     run = cast("RecordedRun", session.read(label))
-                return run.find_in_steps(cancelled)
+                return run.find_in_steps(cancelled) or ""
             except (InputError, UsageError):
                 # All steps together do not fit into memory: what is known of each stays.
-                return None
+                return ""
 
-        findings: StepFindings | None = self._app.step_findings.request(steps, find)
-        return findings
+        findings: StepFindings | str | None = self._app.step_findings.request(steps, find)
+        return PENDING if findings is None else findings
 
     def _table_lines(self, width: int, rows: int) -> list[Line]:
         lines = super()._table_lines(self._table_width, rows)

@@ -301,7 +301,7 @@ class _Reader:
         return devices
 
     def _read(self) -> None:
-        """Takes each event to its columns. Most are operations of devices and of the host, and launches, which
+        """Takes each event to its columns. Most are operations of devices and of the host, and launches: they
         are taken here without a call each.
         """
         first = 0

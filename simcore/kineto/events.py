@@ -38,7 +38,7 @@ _EVENT = re.compile(r"\[(\d+)\]")
 NO_EXTERNAL = -(2**63)
 # What is shown of an event without a name.
 NO_NAME = "(no name)"
-_NUMBERS = {int, float, type(None)}
+_NUMBER_TYPES = {int, float, type(None)}
 
 
 class Event(msgspec.Struct, gc=False):
@@ -137,10 +137,10 @@ class DeviceEvents:
 
     def select(self, fits: Iterable[object]) -> DeviceEvents:
         """Returns some of them. fits: whether each is taken."""
-        taken, flags = DeviceEvents(), bytes(map(bool, fits))
+        part, flags = DeviceEvents(), bytes(map(bool, fits))
         for name, column in vars(self).items():
-            setattr(taken, name, [*compress(column, flags)])
-        return taken
+            setattr(part, name, [*compress(column, flags)])
+        return part
 
 
 class DeviceRows:
@@ -190,24 +190,24 @@ class DeviceRows:
         missing = sizes.count(None) == len(sizes)
         self.bytes.extend(array("q", (-1,)) * len(sizes) if missing else map(_bytes, sizes))
         occupancies = [one.occupancy for one in args]
-        if {*map(type, occupancies)} <= _NUMBERS:
+        if {*map(type, occupancies)} <= _NUMBER_TYPES:
             # A device has few of them.
             percents = {occupancy: percent_of(occupancy) for occupancy in {*occupancies}}
             self.occupancy.extend(map(percents.__getitem__, occupancies))
         else:
             self.occupancy.extend(map(percent_of, occupancies))
         self.is_copy.extend(is_copy)
-        written: list[Any] = [event.name for event in events]
-        if {*map(type, written)} != {str} or "" in written:
-            written = [name if type(name) is str and name else NO_NAME for name in written]
-        self.name += map(names.__getitem__, written)
+        event_names: list[Any] = [event.name for event in events]
+        if {*map(type, event_names)} != {str} or "" in event_names:
+            event_names = [name if type(name) is str and name else NO_NAME for name in event_names]
+        self.name += map(names.__getitem__, event_names)
         self.grid += triples.words_of([one.grid for one in args])
         self.block += triples.words_of([one.block for one in args])
         self._take_externals([one.external for one in args], first_row)
         collectives = [one.collective for one in args]
         if collectives.count(None) < len(collectives):
-            for index, stated in enumerate(collectives):
-                if stated is not None:
+            for index, collective in enumerate(collectives):
+                if collective is not None:
                     self.collective_args[first_row + index] = args_of(events[index])
 
     def _take_externals(self, externals: list[Any], first_row: int) -> None:

@@ -141,8 +141,8 @@ class MeasuredPath(PathSource):
         labels = self._results.trace.column("operation").labels
         # NONE is the last index.
         of_label = [op if sub is None else sub for op, sub in labels] + [IDLE_NAME]
-        numbers = [names.setdefault(name, len(names)) for name in of_label]
-        return [*names], numbers
+        name_ids = [names.setdefault(name, len(names)) for name in of_label]
+        return [*names], name_ids
 
     def merge_facts(self, track: int, span: int) -> MergeFacts:
         """Returns the operation's name, raw text of the file; IDLE_NAME where there is none."""

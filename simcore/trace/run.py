@@ -433,11 +433,9 @@ class Figures(ABC, Generic[Of]):
         """Yields segments of the critical path, in the order of time: some, or all."""
         return self.path_source.segments(self.run.critical_path, indices)
 
-    def path_kind_keys(self) -> Iterator[object]:
-        """Yields a key for each segment of the critical path: segments with equal keys run the same."""
-        source = self.path_source
-        for track, span, _ in self.run.critical_path:
-            yield source.kind_key(track, span)
+    def path_kind_keys(self) -> Iterable[object]:
+        """Returns a key for each segment of the critical path: segments with equal keys run the same."""
+        return self.path_source.kind_keys(self.run.critical_path)
 
     def path_words(self, index: int) -> tuple[str, str]:
         """Returns what a segment does, and its row or operation, "" without one: equal for equal ones."""
@@ -576,20 +574,7 @@ def sum_path(run: Run, by: str) -> list[tuple[str, int]]:
 
     by: of `figures.path_groupings`.
     """
-    from simcore.trace.critical_path import stage_words, sum_lengths
-
-    path, source = run.critical_path, run.figures.path_source
-    if by == "rank":
-        sums = {f"rank {rank}": ns for rank, ns in sum_lengths(path.rank, path.lengths).items()}
-    elif by == "stage":
-        by_track = sum_lengths(path.track, path.lengths).items()
-        sums = sum_lengths(
-            (stage_words(source.stage(track)) for track, _ in by_track), (ns for _, ns in by_track)
-        )
-    else:
-        sums = {}
-        for part, ns in path_parts(run, by):
-            sums[part] = sums.get(part, 0) + ns
+    sums = run.figures.path_source.sum_parts(run.critical_path, by)
     # Of equal times stage 3 comes before stage 10.
     is_numbered = by in ("stage", "rank")
     return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if is_numbered else 0, pair[0]))

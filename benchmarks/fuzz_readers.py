@@ -742,6 +742,7 @@ READERS = {
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
     "simcore/cluster/files/source.py": "cluster-toml",
+    "simcore/collectives/nccl_tests.py": "nccl-tests",
     "simcore/compat/astra2_rules.py": "execution-trace",
     "simcore/compat/astra2_system.py": "comm-groups",
     "simcore/flight/opening.py": "flight-recorder",

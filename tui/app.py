@@ -18,7 +18,7 @@ from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs, RunsHost
-from tui.screens import SCREENS, load
+from tui.screens import SCREENS, load, screens_of
 from tui.session import Run, Session
 from tui.state.keeper import SessionKeeping
 
@@ -76,6 +76,9 @@ class Footer(FrameView):
         if tour is not None:
             return [tour.line(width, app.hints(), *app.tour_state)]
         return [footer(app.hints(), width)]
+
+
+_NO_LINKS = "this network has no links: --network flows and a topology as --cluster, or --network links"
 
 
 class WltuiApp(RunsHost):
@@ -213,6 +216,9 @@ class WltuiApp(RunsHost):
     async def action_open(self, name: str) -> None:
         """Shows a screen; it is made when it is first opened, and keeps its state."""
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
+            return
+        if name not in screens_of(self.session.current):
+            self.say(_NO_LINKS)
             return
         self.came_from = ""
         if name not in self._views:

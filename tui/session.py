@@ -13,7 +13,7 @@ from simcore.records import NamedTuple
 from simcore.shell_words import join_words
 from simcore.trace.contexts import StepWork
 from simcore.trace.figures import microbatch_ns, remove_each
-from simcore.trace.run import Run, as_read, count_spans
+from simcore.trace.run import Run, as_read, estimate_bytes
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryRun", "Run", "Session", "notes_of"]
 
-# The most timed ops of kept runs besides those on the screens: some 80 MB. Others are computed again when
-# shown.
-MOST_KEPT_OPS = 2_000_000
+# The most bytes of kept runs besides those on the screens: three of seed 002, which is computed again in
+# 0.3 s when it is shown.
+MOST_KEPT_BYTES = 32 * 10**6
+# The most drafts that can be undone.
+MOST_UNDO = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +53,8 @@ class HistoryRun:
     """How much a replica does in a simulated step; None where unknown."""
     other_model: str = ""
     """As in `StepShape`, once it is computed."""
+    turn: int = 0
+    """When it was shown or computed last: greater than that of any run before."""
 
     def set_results(self, run: Run) -> None:
         """Takes the result of the run: its figures are known from now on, even if the result is evicted."""
@@ -148,6 +152,7 @@ class Session:
     _redo: list[RunInput] = field(default_factory=list, init=False)
     # Whether the next run on the screen reverts the current one.
     _takes_back: bool = field(default=False, init=False)
+    _turn: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.current = self.opened
@@ -172,7 +177,9 @@ class Session:
 
     def edit(self, draft: RunInput) -> None:
         """Takes a change as the draft; `undo` restores the one before."""
-        self._undo.append(self._draft)
+        # Without what was resolved of it: a model's rows may take a megabyte.
+        self._undo.append(self._draft.with_parameters(self.draft))
+        del self._undo[:-MOST_UNDO]
         self._redo.clear()
         self._takes_back = False
         self._draft = draft
@@ -324,6 +331,11 @@ class Session:
         history_run = HistoryRun(run.parameters, label=run.setup.label)
         history_run.set_results(run)
         self.history.append(history_run)
+        self._take_turn(history_run)
+
+    def _take_turn(self, history_run: HistoryRun) -> None:
+        self._turn += 1
+        history_run.turn = self._turn
 
     def show(self, run: Run) -> None:
         """Shows another run. The one before is a key away, kept or not, except for a change that was undone
@@ -332,6 +344,8 @@ class Session:
         there = self.find_in_history(run)
         if there is not None and there.results is None:
             there.set_results(run)
+        if there is not None:
+            self._take_turn(there)
         taken_back, self._takes_back = self._takes_back, False
         if run is not self.current and not (taken_back and self.find_in_history(self.current) is None):
             self.other = self.current
@@ -349,20 +363,24 @@ class Session:
         self._drop_large_runs()
 
     def _drop_large_runs(self) -> None:
-        """Evicts large runs that are on no screen, the oldest first; they are computed again when they are
-        shown.
+        """Evicts runs that are on no screen, the least recently used first, until the others have room; they
+        are computed again when they are shown.
         """
-        on_screen = (self.opened, self.current, self.other, self.compared_run)
-        room = MOST_KEPT_OPS
-        for run in reversed(self.history):
-            if run.results is not None and not any(run.results is displayed for displayed in on_screen):
-                room -= count_spans(run.results)
-                if room < 0:
-                    run.results = None
+        on_screen = {id(run) for run in (self.opened, self.current, self.other, self.compared_run)}
+        room = MOST_KEPT_BYTES
+        for history_run in sorted(self.history, key=lambda history_run: -history_run.turn):
+            run = history_run.results
+            if run is not None and id(run) not in on_screen:
+                size = estimate_bytes(run)
+                if size > room:
+                    history_run.results = None
+                else:
+                    room -= size
 
     def record_results(self, history_run: HistoryRun, run: Run) -> None:
         """Takes the result of a run of the history: its step time is known from now on."""
         history_run.set_results(run)
+        self._take_turn(history_run)
         self._drop_large_runs()
 
     def reload(self, opened: Run, current: Run) -> None:

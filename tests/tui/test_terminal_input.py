@@ -87,6 +87,28 @@ def test_what_is_no_key_is_no_key_in_one_part_or_two(data: bytes) -> None:
         assert keys[-1] == "k"
 
 
+def test_a_string_that_was_none_loses_no_key_for_longer_than_it_takes_to_press_one() -> None:
+    def typed(*parts: bytes) -> list[str]:
+        """The keys of parts between which a person's hand moves."""
+        received, parser = TerminalInput(), XTermParser()
+        found: list[Message] = []
+        for part in parts:
+            for text in (*received.texts(part), *received.rest(False)):
+                found += parser.feed(text)
+        return [one.key for one in found if isinstance(one, events.Key)]
+
+    for introducer in b"]P_^X":
+        begun = b"\x1b" + bytes([introducer])
+        assert typed(begun, b"6", b"\x0c") == ["6", "ctrl+l"]
+        # As fast as a robot: what begins with Esc is a sequence again.
+        assert keys_of(begun + b"[N6", b"\x1b[A", b"6") == ["up", "6"]
+        assert keys_of(begun + b"N6\x1bOAj") == ["up", "j"]
+        # A reply on a slow line is none of it.
+        assert typed(begun + b"qqq", b"qq", b"q\x1b\\") == []
+        assert typed(begun + b"qqq", b"\x07", b"j") == ["j"]
+        assert typed(begun + b"qqq\x1b", b"\\", b"j") == ["j"]
+
+
 def test_a_paste_is_text_and_has_an_end() -> None:
     (paste,) = messages_of(b"\x1b[200~q\x1b]0;x\x07\x1b[A\r\x1b[201~")
     assert isinstance(paste, events.Paste)

@@ -52,8 +52,8 @@ _OFF_ON = ("off", "on")
 
 # Parameters that only flows have.
 FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn", "congestion")
-# Those, and what changes the topology that flows need.
-TOPOLOGY_FIELDS = (*FLOW_FIELDS, "link_rate")
+# Those, and what changes the topology that flows need, or who uses it.
+TOPOLOGY_FIELDS = (*FLOW_FIELDS, "link_rate", "other_job", "job_gpus", "other_job_gpus")
 # Parameters that say what a measured step computes: they change no time of it.
 USE_FIELDS = ("model", "gpu", "global_batch", "microbatch_size", "seq")
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
@@ -147,6 +147,12 @@ class Parameters(Struct, frozen=True):
     """`on` takes flows to another rail over NVLink first."""
     congestion: str = "none"
     """What slows flows down where queues are long, one of `CONGESTION_NAMES`."""
+    other_job: str | None = None
+    """The file of another job on the same topology."""
+    job_gpus: str | None = None
+    """The GPUs of the ranks, None for the first ones."""
+    other_job_gpus: str | None = None
+    """The GPUs of the other job, None for those behind the ranks."""
     compute_scale: float = 1.0
     """A factor on compute durations."""
     comm_scale: float = 1.0
@@ -672,6 +678,18 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "what slows flows down at long queues (default none), for flows",
         CONGESTION_NAMES,
+    ),
+    Flag("other_job", "network", "text", "", "FILE2", "another job that uses the same topology, for flows"),
+    Flag(
+        "job_gpus", "network", "text", "", "GPUS", "GPUs of the ranks: 0-63 (default: the first), for flows"
+    ),
+    Flag(
+        "other_job_gpus",
+        "network",
+        "text",
+        "",
+        "GPUS",
+        "GPUs of the other job (default: the next), for flows",
     ),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),

@@ -47,6 +47,9 @@ class RunKeywords(TypedDict, total=False):
     nvls: str | int | bool | None
     pxn: str | int | bool | None
     congestion: str | int | bool | None
+    other_job: str | int | PathLike[str] | None
+    job_gpus: str | int | PathLike[str] | None
+    other_job_gpus: str | int | PathLike[str] | None
     compute_scale: float | None
     comm_scale: float | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None
@@ -157,6 +160,9 @@ class SweepKeywords(TypedDict, total=False):
     nvls: str | int | bool | Iterable[str | int | bool | None] | None
     pxn: str | int | bool | Iterable[str | int | bool | None] | None
     congestion: str | int | bool | Iterable[str | int | bool | None] | None
+    other_job: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
+    job_gpus: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
+    other_job_gpus: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     compute_scale: float | Iterable[float | None] | None
     comm_scale: float | Iterable[float | None] | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None

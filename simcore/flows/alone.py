@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from simcore.flows.collectives import Collective
-from simcore.flows.packets import finer_rules, make_traffic
+from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules
 from simcore.records import NamedTuple
 from simcore.topology import Topology
@@ -17,6 +17,7 @@ class FlowRun(NamedTuple):
 
     ends: tuple[int, ...]
     report: FlowReport
+    rules: FlowRules
 
 
 def run_collectives(
@@ -30,7 +31,15 @@ def run_collectives(
     finer = finer_rules(traffic)
     if finer is not None:
         return run_collectives(topology, groups, collective, size, finer)
-    return FlowRun(tuple(ends[index] for index in range(len(groups))), traffic.report())
+    return FlowRun(tuple(ends[index] for index in range(len(groups))), traffic.report(), rules)
+
+
+def slowed_end(
+    run: FlowRun, topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int
+) -> int | None:
+    """Returns when the last group has finished under congestion control; None where that is not told."""
+    rules = slowed_rules(run.report, run.rules)
+    return None if rules is None else max(run_collectives(topology, groups, collective, size, rules).ends)
 
 
 def like_groups(npus: int, ranks: Sequence[int]) -> list[list[int]]:

@@ -69,8 +69,8 @@ class KernelArgs(msgspec.Struct, gc=False):
     stream: Any = None
     correlation: Any = None
     bytes: Any = None
-    grid: msgspec.Raw = msgspec.Raw(b"")
-    block: msgspec.Raw = msgspec.Raw(b"")
+    grid: Any = None
+    block: Any = None
     occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
     collective: Any = msgspec.field(default=None, name="Collective name")
 
@@ -111,19 +111,24 @@ class MemoryArgs(msgspec.Struct, gc=False):
 class DeviceEvents:
     """Events of devices, a batch of them.
 
-    indices: their positions in the file; args: their arguments, once `decode_args` has read them.
+    indices: their positions in the file. args, times, lengths: their arguments and their times in us, once
+    `decode` has read them.
     """
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.indices: list[int] = []
         self.args: list[KernelArgs] = []
+        self.times: list[float] = []
+        self.lengths: list[float] = []
 
     def __len__(self) -> int:
         return len(self.events)
 
-    def decode_args(self) -> None:
-        """Decodes the arguments of all events. Raises nothing: what cannot be read is absent."""
+    def decode(self) -> None:
+        """Reads arguments and times of all events. Raises nothing: what cannot be read is absent."""
+        self.times = [event.ts or 0 for event in self.events]
+        self.lengths = [event.dur or 0 for event in self.events]
         decode = _KERNEL_ARGS.decode
         try:
             self.args = [decode(event.args) for event in self.events]
@@ -133,8 +138,8 @@ class DeviceEvents:
     def select(self, fits: Iterable[object]) -> DeviceEvents:
         """Returns some of them. fits: whether each is taken."""
         taken, flags = DeviceEvents(), bytes(map(bool, fits))
-        taken.events, taken.indices = [*compress(self.events, flags)], [*compress(self.indices, flags)]
-        taken.args = [*compress(self.args, flags)]
+        for name, column in vars(self).items():
+            setattr(taken, name, [*compress(column, flags)])
         return taken
 
 
@@ -198,8 +203,8 @@ class DeviceRows:
         if {*map(type, written)} != {str} or "" in written:
             written = [name if type(name) is str and name else NO_NAME for name in written]
         self.name += map(names.__getitem__, written)
-        self.grid += [triples[bytes(one.grid)] for one in args]
-        self.block += [triples[bytes(one.block)] for one in args]
+        self.grid += triples.words_of([one.grid for one in args])
+        self.block += triples.words_of([one.block for one in args])
         self._take_externals([one.external for one in args], first_row)
         for index, one in enumerate(args):
             if one.collective is not None:

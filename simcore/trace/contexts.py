@@ -126,6 +126,26 @@ class EstimateLine(NamedTuple):
     """Why the two differ, or that they do not."""
 
 
+class JobFigures(NamedTuple):
+    """One of two jobs on a topology."""
+
+    path: str
+    """Its file."""
+    gpus: RankSet
+    together_ns: int
+    """Its step beside the other one, which begins at the same time."""
+    alone_ns: int
+    """Its step on the same GPUs without the other one."""
+
+
+class TwoJobs(NamedTuple):
+    """Two jobs on one topology."""
+
+    jobs: tuple[JobFigures, JobFigures]
+    shared_ports: tuple[int, ...]
+    """The ports that carried flows of both, the hottest first."""
+
+
 class NetworkUse(Protocol):
     """A network and what a run has sent over it."""
 
@@ -154,8 +174,16 @@ class NetworkUse(Protocol):
         """What flows sent over the links of a topology; None without flows."""
 
     @property
+    def slowed_step_ns(self) -> int | None:
+        """The step time under congestion control; None where it would change nothing or is not told."""
+
+    @property
     def ports(self) -> Ports | None:
         """What each port carried; None of a network without links."""
+
+    @property
+    def two_jobs(self) -> TwoJobs | None:
+        """How this job and another one on the same topology slow each other down; None without another."""
 
     @property
     def simai_estimate(self) -> SimaiEstimate | None:
@@ -172,7 +200,9 @@ class Links(NamedTuple):
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
     flow_report: FlowReport | None = None
+    slowed_step_ns: int | None = None
     ports: Ports | None = None
+    two_jobs: TwoJobs | None = None
 
 
 NO_NETWORK = Links()

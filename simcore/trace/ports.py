@@ -85,6 +85,8 @@ class Purpose(NamedTuple):
     end_ns: int
     op: int
     """Its span on the track."""
+    job: int = 0
+    """Which of several jobs it is of: the timeline shows the first."""
 
 
 class Send(NamedTuple):
@@ -226,7 +228,10 @@ class Ports:
             assert log is not None
             start, end = log.start_ns[flow] / width, max(log.end_ns[flow], log.start_ns[flow] + 1) / width
             level = log.size[flow] / (end - start) / width
-            first, last = min(int(start), STRETCHES - 1), min(int(end), STRETCHES - 1)
+            if start >= STRETCHES:
+                continue
+            end = min(end, STRETCHES)
+            first, last = int(start), min(int(end), STRETCHES - 1)
             if first == last:
                 extra[first] += level * (end - start)
                 continue
@@ -268,6 +273,14 @@ class Ports:
         if log is None:
             return 0
         return sum(log.start_ns[flow] <= time_ns < log.end_ns[flow] for flow in self._flows(index))
+
+    def jobs(self, index: int) -> set[int]:
+        """Returns the jobs whose flows a port carried, of several on one topology."""
+        log = self._log
+        if log is None:
+            return set()
+        labels = {log.label[flow] for flow in self._flows(index)}
+        return {log.transmissions[label].job for label in labels if label >= 0}
 
     def changes(self, index: int) -> list[int]:
         """Returns when flows begin and end on a port, ns, each time once."""

@@ -25,7 +25,7 @@ from simcore.words.sentences.network import (
     find_network,
 )
 from simcore.words.sentences.pipeline import find_bubble, find_idle, find_unbalanced, find_uneven_microbatches
-from simcore.words.sentences.ports import find_shared_port
+from simcore.words.sentences.ports import find_other_job, find_shared_port
 from simcore.words.sentences.sequences import find_uneven_sequences
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
     find_exposed,
     find_free_communication,
     find_busy_port,
+    find_other_job,
     find_shared_port,
     find_idle,
     find_schedule_range,

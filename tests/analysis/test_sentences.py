@@ -1,6 +1,8 @@
 """Runs whose cause is known by construction: the report names it in words, else it is silent."""
 
 from collections.abc import Iterable
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TypeVar
 
 import pytest
@@ -44,6 +46,7 @@ from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_blocks import uneven_microbatches
 from tests.flows.test_ports import shared_run
+from tests.flows.test_two_jobs import jobs_at
 from tests.says import figures
 from tests.strategies import Case, Cell, Row, cases, layer
 from tests.workload.texts import read, text_of
@@ -544,6 +547,12 @@ def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -
     assert shares == [[("lm_head", "67.4")], [("addmm", "62.6")]]
 
 
+def two_jobs() -> Simulation:
+    """Two jobs whose flows share a link."""
+    # The sentence runs each job alone, from the same files.
+    return jobs_at(Path(mkdtemp()), "0,2", "1,3").simulation
+
+
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
     "another-model": half_the_stages,
@@ -560,6 +569,7 @@ SPEAKS = {
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
     "shared-port": lambda: shared_run().simulation,
+    "other-job": two_jobs,
     "idle": bubble_bound,
     "memory": lambda: of_model(memory_limit="100MB"),
     "schedule-range": of_model,
@@ -582,6 +592,7 @@ SILENT = {
     "free-communication": bubble_bound,
     "busy-port": bubble_bound,
     "shared-port": exposed_all_reduce,
+    "other-job": exposed_all_reduce,
     "idle": exposed_all_reduce,
     "memory": lambda: of_model(memory_limit="80GB"),
     "schedule-range": lambda: of_model(schedule="1f1b"),

@@ -17,9 +17,9 @@ from simcore.collectives import (
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.values import text_value
 from simcore.parameters import FLOW_FIELDS, Parameters, flag_of
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, parse_ranks
 from simcore.units import byte_size, change_percent, duration, percent
-from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_ranks, parse_sizes
+from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_sizes
 
 if TYPE_CHECKING:
     from simcore.collectives.nccl_tests import MeasuredCollective
@@ -117,6 +117,7 @@ def main(words: list[str]) -> int:
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
     report: FlowReport | None = None
+    slowed_ns: int | None = None
     if arguments.network != "flows":
         options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
         options += ["--every-group"] * arguments.every_group
@@ -129,7 +130,7 @@ def main(words: list[str]) -> int:
         size_times = [CompletionTimes(min(collective.ends), max(collective.ends)) for collective in alone]
         links = alone[-1].links
     elif arguments.network == "flows":
-        from simcore.flows.alone import like_groups, run_collectives
+        from simcore.flows.alone import like_groups, run_collectives, slowed_end
         from simcore.flows.traffic import rules_of
 
         if cluster.topology is None:
@@ -143,11 +144,13 @@ def main(words: list[str]) -> int:
         runs = [run_collectives(cluster.topology, groups, collective, size, rules) for size in sizes]
         size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
         report = runs[-1].report
+        if len(sizes) == 1:
+            slowed_ns = slowed_end(runs[0], cluster.topology, groups, collective, sizes[0])
     else:
         size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
     is_range = table is not None or ".." in arguments.size
     if arguments.json:
-        _print_json(collective, ranks, sizes, size_times, is_range, links, report, table)
+        _print_json(collective, ranks, sizes, size_times, is_range, links, report, slowed_ns, table)
     elif table is not None:
         print("\n".join(_format_measured(cluster, shape, ranks, sizes, size_times, table)))
     elif is_range:
@@ -162,7 +165,7 @@ def main(words: list[str]) -> int:
 
             assert cluster.topology is not None
             ports = ports_of_flows(report, cluster.topology, size_times[0].last_ns)
-            explanation_lines = port_lines(ports, report, everything=False)
+            explanation_lines = port_lines(ports, report, everything=False, slowed_ns=slowed_ns)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
 
@@ -287,6 +290,7 @@ def _print_json(
     is_range: bool,
     links: list[LinkUse] | None,
     report: FlowReport | None,
+    slowed_ns: int | None,
     table: MeasuredCollective | None,
 ) -> None:
     from simcore.render.report.json_text import json_text
@@ -313,7 +317,7 @@ def _print_json(
     if report is not None and not is_range:
         from simcore.render.report.usage import port_values
 
-        values.update(port_values(report))
+        values.update(port_values(report, size_times[0].last_ns, slowed_ns))
     print(json_text(values))
 
 

@@ -195,7 +195,9 @@ class LinksView(TableView):
 
         async def go_to_flow(line: int | None) -> None:
             purpose = None if line is None else sends[line].purpose
-            if purpose is not None:
+            if purpose is not None and purpose.job:
+                self._app.say("the flow is of the other job: the timeline shows this one")
+            elif purpose is not None:
                 await self._app.go_to(purpose.track_id, purpose.start_ns, purpose.end_ns, purpose.group)
 
         title, texts = sends_title(self.cursor, len(sends)), list(map(send_text, sends))

@@ -16,14 +16,23 @@ from simcore.render.report.section import (
 )
 from simcore.trace.figures import StreamUse
 from simcore.trace.track import ranks_of
-from simcore.units import byte_size, column_unit, duration, format_number, in_unit, percent, plural
+from simcore.units import (
+    byte_size,
+    change_percent,
+    column_unit,
+    duration,
+    format_number,
+    in_unit,
+    percent,
+    plural,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
-    from simcore.trace.contexts import DimensionUse, LayerImbalance
+    from simcore.trace.contexts import DimensionUse, JobFigures, LayerImbalance, TwoJobs
     from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
@@ -135,6 +144,8 @@ USAGE: Section[Run] = Section("usage", _stream_lines, _stream_json)
 
 
 _MOST_LINKS = 16
+# The most names of ports that two jobs share.
+_MOST_SHARED = 8
 
 
 def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
@@ -209,9 +220,10 @@ def port_fields(ports: Ports) -> list[Field[int]]:
     ]
 
 
-def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
-    """Returns a line for each port, the hottest first, and where congestion control would slow flows down,
-    which no time here has.
+def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: int | None) -> list[str]:
+    """Returns a line for each port, the hottest first, and where congestion control slows flows down.
+
+    slowed_ns: when all is over with it, None where that is not told.
     """
     order = ports.by_heat
     displayed_ports = order if everything else order[:_MOST_LINKS]
@@ -228,17 +240,29 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
     if marked_ports:
         first = marked_ports[0]
         since = duration(first.marked_ns or 0)
-        lines.append(
-            f"{report.control} would slow flows down at {plural(len(marked_ports), 'port')}, first at "
-            f"{ports.all[first.link].name} from {since} on, where up to {first.marked_flows} flows queue; "
-            "no time here has it: ns-3 was up to twice as slow where it does"
+        where = (
+            f"{plural(len(marked_ports), 'port')}, first at {ports.all[first.link].name} from {since} on, "
+            f"where up to {first.marked_flows} flows queue"
         )
+        if report.is_slowed:
+            lines.append(f"{report.control} slows flows down at {where}")
+        elif slowed_ns is not None:
+            lines.append(
+                f"{report.control} would slow flows down at {where}: all takes {duration(slowed_ns)} then"
+            )
+        else:
+            why = "which --congestion dcqcn shows"
+            if report.control != "DCQCN":
+                why = "which is not modelled: ns-3 was up to twice as slow under DCQCN"
+            elif report.congestion != "none":
+                why = f"but {report.packet_hops} packets times links are too many to simulate"
+            lines.append(f"{report.control} would slow flows down at {where}, {why}")
     return lines
 
 
-def port_values(report: FlowReport) -> dict[str, Any]:
-    """Returns `last_flow_end_ns`, `flows`, `links` and `marked`, the ports at which congestion control would
-    slow flows down.
+def port_values(report: FlowReport, end_ns: int, slowed_ns: int | None) -> dict[str, Any]:
+    """Returns `last_flow_end_ns`, `flows`, `links` and `congestion`: the ports at which it slows flows down,
+    and the range of the end without and with it.
     """
     return {
         "last_flow_end_ns": report.last_flow_end_ns,
@@ -247,19 +271,63 @@ def port_values(report: FlowReport) -> dict[str, Any]:
         "congestion": {
             "control": report.control or None,
             "ports": [[port.source, port.target] for port in report.marked_ports()],
+            "is_slowed": report.is_slowed,
+            "range_ns": None if slowed_ns is None else sorted((end_ns, slowed_ns)),
         },
     }
+
+
+def _job_lines(two_jobs: TwoJobs, ports: Ports) -> list[str]:
+    """Returns a line for each of two jobs, and the ports that carried flows of both."""
+    fields: list[Field[JobFigures]] = [
+        Field("job", lambda job: printable(job.path, 60), left=True),
+        Field("GPUs", lambda job: job.gpus.text(), left=True),
+        Field("alone", lambda job: duration(job.alone_ns)),
+        Field("together", lambda job: duration(job.together_ns)),
+        Field("change", lambda job: change_percent(job.alone_ns, job.together_ns) or "none"),
+    ]
+    shared = [ports.all[index].name for index in two_jobs.shared_ports]
+    names = ", ".join(shared[:_MOST_SHARED]) + (" ..." if len(shared) > _MOST_SHARED else "")
+    return [
+        "Two jobs on one topology, which begin together",
+        *field_lines(fields, two_jobs.jobs),
+        f"  {plural(len(shared), 'port')} carried flows of both{': ' if names else ''}{names}",
+        "",
+    ]
+
+
+def _job_values(two_jobs: TwoJobs, ports: Ports) -> dict[str, Any]:
+    jobs = [
+        {
+            "file": job.path,
+            "gpus": job.gpus.text(),
+            "alone_ns": job.alone_ns,
+            "together_ns": job.together_ns,
+            "slowdown": job.together_ns / job.alone_ns if job.alone_ns else None,
+        }
+        for job in two_jobs.jobs
+    ]
+    return {"jobs": jobs, "shared_ports": [list(ports.all[index].ends) for index in two_jobs.shared_ports]}
 
 
 def _flow_lines(run: Run, options: PageOptions) -> list[str]:
     report, ports = run.network.flow_report, run.network.ports
     everything = options.every_layer or options.everything
-    return [] if report is None or ports is None else port_lines(ports, report, everything)
+    if report is None or ports is None:
+        return []
+    two_jobs = run.network.two_jobs
+    jobs = [] if two_jobs is None else _job_lines(two_jobs, ports)
+    return [*jobs, *port_lines(ports, report, everything, run.network.slowed_step_ns)]
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    report = run.network.flow_report
-    return {} if report is None else port_values(report)
+    report, two_jobs, ports = run.network.flow_report, run.network.two_jobs, run.network.ports
+    if report is None:
+        return {}
+    values = port_values(report, run.step_time_ns, run.network.slowed_step_ns)
+    return (
+        values if two_jobs is None or ports is None else values | {"two_jobs": _job_values(two_jobs, ports)}
+    )
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,60 @@ from simcore.units import change_percent, duration, format_number, percent, plur
 from simcore.words.sentences.model import RunSums, Weighed
 
 if TYPE_CHECKING:
-    from simcore.trace.ports import Ports, Send
+    from simcore.simulation import Simulation
+    from simcore.trace.ports import Ports, Purpose, Send
 
 # Below this excess over the time alone sharing costs nothing worth a figure.
 _WORTH = 1.01
+
+
+class OtherJob(Weighed, frozen=True, kw_only=True):
+    """What another job on the same topology costs, `ns`."""
+
+    rule = "other-job"
+
+    other: str
+    """The file of the other job."""
+    alone_ns: int
+    """The step without the other job."""
+    other_ns: int
+    """The step of the other job."""
+    other_alone_ns: int
+    shared_ports: int
+    """How many ports carried flows of both."""
+    hottest: str
+    """The hottest of these, "" where there is none."""
+
+    @property
+    def text(self) -> str:
+        name = printable(os.path.basename(self.other), 40)
+        steps = ((self.step_ns, self.alone_ns), (self.other_ns, self.other_alone_ns))
+        changes = [change_percent(alone, together) or "no change" for together, alone in steps]
+        own, others = (
+            f"{duration(together)}, alone {duration(alone)} ({change})"
+            for (together, alone), change in zip(steps, changes, strict=True)
+        )
+        shared = f"{plural(self.shared_ports, 'port')} carried flows of both"
+        shared = f"{shared}, {self.hottest} most" if self.hottest else "no port carried flows of both"
+        return f"Beside {name} the step is {own}; that job takes {others}; {shared}."
+
+
+def find_other_job(run: RunSums) -> Iterator[OtherJob]:
+    """Yields a sentence on a run with another job beside it."""
+    two_jobs, ports = run.results.two_jobs, run.results.ports
+    if two_jobs is None or ports is None:
+        return
+    own, other = two_jobs.jobs
+    yield OtherJob(
+        step_ns=run.step_ns,
+        ns=own.together_ns - own.alone_ns,
+        other=other.path,
+        alone_ns=own.alone_ns,
+        other_ns=other.together_ns,
+        other_alone_ns=other.alone_ns,
+        shared_ports=len(two_jobs.shared_ports),
+        hottest=ports.all[two_jobs.shared_ports[0]].name if two_jobs.shared_ports else "",
+    )
 
 
 class SharedPort(Weighed, frozen=True, kw_only=True):
@@ -93,14 +144,20 @@ def _most_common(sends: Sequence[Send]) -> tuple[str, str]:
 
 def _collective_name(run: RunSums, sends: Sequence[Send]) -> str:
     """Returns the name of the collective of some flows, `transfer` of a pipeline."""
-    simulation = run.simulation
     for send in sends:
         if send.purpose is not None:
+            simulation = _job_of(run, send.purpose)
             ops = simulation.timeline.stage_program(send.purpose.track_id).ops
             cost = simulation.program.costs[ops.cost[send.purpose.op]]
             if isinstance(cost, CollectiveCost):
                 return NAMES[cost.collective]
     return "transfer"
+
+
+def _job_of(run: RunSums, purpose: Purpose) -> Simulation:
+    """Returns the run of the job that a flow is of."""
+    other = run.simulation.other_job
+    return run.simulation if other is None or not purpose.job else other
 
 
 def _find_slowest(run: RunSums, sends: Sequence[Send]) -> tuple[int | None, int | None]:
@@ -112,7 +169,7 @@ def _find_slowest(run: RunSums, sends: Sequence[Send]) -> tuple[int | None, int 
     for purpose in dict.fromkeys(send.purpose for send in sends):
         if purpose is None:
             continue
-        alone_ns = find_alone_ns(run.simulation, purpose.track_id, purpose.op)
+        alone_ns = find_alone_ns(_job_of(run, purpose), purpose.track_id, purpose.op)
         took_ns = purpose.end_ns - purpose.start_ns
         if alone_ns and took_ns / alone_ns > worst_ratio:
             worst_ratio, worst = took_ns / alone_ns, (took_ns, alone_ns)

@@ -232,6 +232,17 @@ def test_experts_are_divided_over_tp_or_get_tokens_of_all() -> None:
     }  # fmt: skip
 
 
+def test_with_sequence_parallelism_prompts_are_gathered_and_scattered() -> None:
+    act = 2 * 2048 * 4096
+    for model in (LLAMA, MIXTRAL):
+        sent = sent_by(run_of(model, prefill=2048, tp=4, sequence_parallel="on"))
+        vocab = -(-model.vocab // 512) * 512
+        assert sent == {
+            ("REDUCESCATTER", "tp", act): 1 + 2 * 32, ("ALLGATHER", "tp", act): 2 * 32,
+            ("ALLGATHER", "tp", 2 * vocab): 1,
+        }  # fmt: skip
+
+
 def test_ranks_of_a_sequence_merge_what_they_made_of_their_parts_of_the_cache() -> None:
     sent = sent_by(run_of(LLAMA, decode=4, context=8000, cp=2))
     # The output of 32 heads in 2 bytes a number, and the weight of each in 4.

@@ -664,9 +664,9 @@ def _of_training(context: FormContext) -> tuple[str, ...]:
     if parameters.prefill is None and parameters.decode is None:
         return ()
     # Imported here: few runs are of inference.
-    from simcore.model.inference import OF_TRAINING
+    from simcore.model.inference import training_fields
 
-    return OF_TRAINING
+    return ("schedule", "seq", *training_fields(parameters.decode is not None))
 
 
 def _is_left_out(flag: Flag, context: FormContext) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
-from simcore.flows.collectives import Collective, estimate_flows
+from simcore.flows.collectives import Collective, estimate_flows, make_collective, start_collective
 from simcore.flows.log import FlowLog, Transmission
 from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
@@ -46,6 +46,9 @@ class FlowTransport:
         self.traffic = traffic
         self._ranks = ranks
         self._over: list[object] = []
+        # Collectives that some members have begun, and what their members wait with.
+        self._joined: dict[object, Collective] = {}
+        self._tokens: dict[object, dict[int, object]] = {}
 
     def start(
         self,
@@ -58,13 +61,10 @@ class FlowTransport:
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
         self.traffic.now = max(now, self.traffic.now)
-        label = -1
-        if self.traffic.log is not None:
-            label = len(self.traffic.log.transmissions)
-            self.traffic.log.transmissions.append(Transmission(stream, senders[0], now))
+        label = self._label(now, stream, senders[0])
         if payload.collective is not None:
             ranks = sorted(self._ranks[sender] for sender in senders)
-            Collective(
+            start_collective(
                 self.traffic,
                 ranks,
                 payload.collective,
@@ -80,6 +80,41 @@ class FlowTransport:
             self.traffic.send(
                 delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
             )
+
+    def _label(self, now: int, stream: int, sender: int) -> int:
+        """Returns the number in the log of what is sent now; -1 without a log."""
+        log = self.traffic.log
+        if log is None:
+            return -1
+        log.transmissions.append(Transmission(stream, sender, now))
+        return len(log.transmissions) - 1
+
+    def join(
+        self,
+        now: int,
+        key: object,
+        payload: FlowPayload,
+        members: Sequence[int],
+        member: int,
+        token: object,
+        stream: int,
+    ) -> None:
+        """Begins the part of one rank class in the collective of a key."""
+        self.traffic.now = max(now, self.traffic.now)
+        assert payload.collective is not None
+        tokens = self._tokens.setdefault(key, {})
+        if key not in self._joined:
+            ranks = sorted(self._ranks[index] for index in members)
+            collective = make_collective(
+                self.traffic, ranks, payload.collective, payload.size, lambda _: None,
+                self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+            )  # fmt: skip
+            if collective is None:
+                self._over.append(token)
+                return
+            self._joined[key] = collective
+        tokens[self._ranks[member]] = token
+        self._joined[key].begin(self._ranks[member])
 
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""
@@ -114,7 +149,7 @@ class FlowNetwork(SimulatedAlone):
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
         traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
-        Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
+        start_collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
         traffic.run()
         return traffic.last_end_ns
 

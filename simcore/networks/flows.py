@@ -47,7 +47,7 @@ class FlowTransport:
         self._ranks = ranks
         self._over: list[object] = []
         # Collectives that some members have begun, and what their members wait with.
-        self._joined: dict[object, Collective] = {}
+        self._collectives: dict[object, Collective] = {}
         self._tokens: dict[object, dict[int, object]] = {}
 
     def start(
@@ -103,7 +103,7 @@ class FlowTransport:
         self.traffic.now = max(now, self.traffic.now)
         assert payload.collective is not None
         tokens = self._tokens.setdefault(key, {})
-        if key not in self._joined:
+        if key not in self._collectives:
             ranks = sorted(self._ranks[index] for index in members)
             collective = make_collective(
                 self.traffic, ranks, payload.collective, payload.size, lambda _: None,
@@ -112,9 +112,9 @@ class FlowTransport:
             if collective is None:
                 self._over.append(token)
                 return
-            self._joined[key] = collective
+            self._collectives[key] = collective
         tokens[self._ranks[member]] = token
-        self._joined[key].begin(self._ranks[member])
+        self._collectives[key].begin(self._ranks[member])
 
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""

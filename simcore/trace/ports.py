@@ -227,7 +227,7 @@ class Ports:
         for flow in self._flows(index):
             assert log is not None
             start, end = log.start_ns[flow] / width, max(log.end_ns[flow], log.start_ns[flow] + 1) / width
-            level = log.size[flow] / (end - start) / width
+            level = self._bytes(flow, index) / (end - start) / width
             if start >= STRETCHES:
                 continue
             end = min(end, STRETCHES)
@@ -256,6 +256,16 @@ class Ports:
                         flows_of.setdefault(link, []).append(flow)
             self._flows_of = flows_of
         return self._flows_of.get(index, [])
+
+    def _bytes(self, flow: int, index: int) -> float:
+        """Returns the bytes of a flow on a port."""
+        log = self._log
+        assert log is not None
+        if not log.shares:
+            return log.size[flow]
+        links = log.routes[log.route[flow]]
+        shares = log.shares.get(links)
+        return log.size[flow] * (1.0 if shares is None else shares[links.index(index)])
 
     # -- flows -------------------------------------------------------------------------
 
@@ -304,14 +314,15 @@ class Ports:
 
     def purposes(self, index: int) -> list[tuple[str, str, int]]:
         """Returns (group, layer, bytes) of what a port carried, the most bytes first."""
-        sums: dict[tuple[str, str], int] = {}
+        sums: dict[tuple[str, str], float] = {}
         for flow in self._flows(index):
             assert self._log is not None
             purpose = self._purpose(self._log.label[flow])
             if purpose is not None:
                 key = (purpose.group, purpose.layer)
-                sums[key] = sums.get(key, 0) + self._log.size[flow]
-        return sorted(((*key, size) for key, size in sums.items()), key=lambda one: (-one[2], one[:2]))
+                sums[key] = sums.get(key, 0.0) + self._bytes(flow, index)
+        purposes = [(*key, round(size)) for key, size in sums.items()]
+        return sorted(purposes, key=lambda one: (-one[2], one[:2]))
 
     def _send(self, flow: int) -> Send:
         log = self._log

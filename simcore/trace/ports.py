@@ -51,6 +51,8 @@ class Port(NamedTuple):
     """The most flows at once."""
     is_marked: bool = False
     """Whether its queue gets so long that congestion control marks packets."""
+    is_own: bool = False
+    """Whether a GPU sends on it: flows that share it are its own."""
     is_inside: bool = False
     """Whether it is one of a switch inside a server."""
     ends: tuple[int, int] = (0, 0)
@@ -140,13 +142,14 @@ class Ports:
     @property
     def hottest_shared(self) -> int | None:
         """The hottest of the ports outside servers with several flows that hold flows back for at least half
-        as long as any of these; None where no port has several.
+        as long as any of these, first of switches; None where no port has several.
         """
         shared_ports = [
             index for index in self.by_heat if self.all[index].most > 1 and not self.all[index].is_inside
         ]
         longest_ns = max((self.all[index].held_ns for index in shared_ports), default=0)
-        return next((index for index in shared_ports if 2 * self.all[index].held_ns >= longest_ns), None)
+        full_ports = [index for index in shared_ports if 2 * self.all[index].held_ns >= longest_ns]
+        return min(full_ports, key=lambda index: self.all[index].is_own, default=None)
 
     @property
     def has_times(self) -> bool:
@@ -373,7 +376,7 @@ def ports_of_flows(
         low = min(source, target)
         block = topology.server_of(low) if low < topology.gpus else low
         names = topology.name_of(source), topology.name_of(target)
-        is_inside = bool(inner.intersection((source, target)))
+        is_own, is_inside = source < topology.gpus, bool(inner.intersection((source, target)))
         gbps = topology.links[index // 2].gbps
         if use is None:
             ports.append(
@@ -403,6 +406,7 @@ def ports_of_flows(
                 use.mean_flows,
                 use.most_flows,
                 use.marked_ns is not None and bool(report.control),
+                is_own,
                 is_inside,
                 (source, target),
                 block,

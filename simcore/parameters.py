@@ -652,7 +652,7 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "NAME",
-        "the hash that chooses a path: SimAI's (default) or another (plain), for flows",
+        "how a path is chosen: SimAI's hash (default), another (plain), or all equally, for flows",
         ECMP_NAMES,
     ),
     Flag(

@@ -12,10 +12,12 @@ _Item = TypeVar("_Item")
 
 def select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
     """Returns some operations."""
-    count = len(rows)
-    none: list[str | None] = [None] * count
+    count, group = len(rows), select_items(ops.group, rows)
+    # Where nothing communicates one column without texts is enough; groups that are there get other names.
+    is_alone = group.count(None) == count
+    none: list[str | None] = group if is_alone else [None] * count
     return OpColumns(
-        name=select_items(ops.name, rows), state=none, group=list(select_items(ops.group, rows)),
+        name=select_items(ops.name, rows), state=none, group=group if is_alone else group[:],
         batch=select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
         chunk=select_ints(ops.chunk, rows) if ops.chunk else array("q"),
         start=select_ints(ops.start, rows), end=select_ints(ops.end, rows),

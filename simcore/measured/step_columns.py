@@ -89,6 +89,8 @@ def summarize_steps(
     spent = [array("q", bytes(8 * len(windows))) for _ in KIND_WORDS]
     # Until when compute runs, compute or communication, anything.
     compute_over, comm_over, over = starts[:], starts[:], starts[:]
+    # Until when anything ran that began before the operations that begin now.
+    now, over_before = starts[:], starts[:]
     calls: dict[CallKey, CallColumns] = {}
     comm_ns, host_ns = spent[COMM], spent[HOST]
     for op, (start, end, kind, step_number) in enumerate(
@@ -99,8 +101,10 @@ def summarize_steps(
             continue
         # What lies outside of a step is of a device that is at another one, too.
         first, last = max(start, starts[row]), min(end, ends[row])
+        if start != now[row]:
+            now[row], over_before[row] = start, over[row]
         if kind == COMM and op in collectives:
-            _add_call(calls, collectives[op], row, start, end, max(first - over[row], 0))
+            _add_call(calls, collectives[op], row, start, end, max(first - over_before[row], 0))
         if kind < _COMPUTES and last > compute_over[row]:
             spent[kind][row] += last - max(first, compute_over[row])
             compute_over[row] = last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.replay.step_table import StepTable
@@ -114,15 +114,13 @@ class StepListing:
         self.key, self.descending = key, descending
         self.filter(self.typed)
 
-    def _order_key(self) -> Callable[[int], Any]:
-        rows = self.steps.rows
-        return {
-            "step": lambda at: rows[at].step, "ns": lambda at: rows[at].ns,
-            "last": lambda at: (rows[at].last_rank is None, rows[at].last_rank or 0),
-            "late": lambda at: rows[at].late_ns,
-            **{name: lambda at, name=name: self._figures.get(rows[at].step, {}).get(name, -1.0)
-               for name in self._names.values()},
-        }[self.key]  # fmt: skip
+    def _order_key(self, at: int) -> Any:
+        row = self.steps.rows[at]
+        if self.key in LOG_FIGURES:
+            return self._figures.get(row.step, {}).get(self.key, -1.0)
+        if self.key == "last":
+            return row.last_rank is None, row.last_rank or 0
+        return {"step": row.step, "ns": row.ns, "late": row.late_ns}[self.key]
 
     def cannot_sort(self, heading: str) -> str:
         return "" if heading in self.sorted_by else "what differs has no order: another column sorts"
@@ -133,7 +131,7 @@ class StepListing:
         count = len(self.steps)
         self.lines = [at for at in range(count) if not words or self._has(at, words)]
         if self.key:
-            self.lines.sort(key=self._order_key(), reverse=self.descending)
+            self.lines.sort(key=self._order_key, reverse=self.descending)
 
     def _has(self, at: int, words: Sequence[str]) -> bool:
         row = self.steps.rows[at]

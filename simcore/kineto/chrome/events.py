@@ -105,7 +105,7 @@ class _Reader:
         self.rows: list[tuple[int, int, int, int, str, str]] = []
         self.count = 0
         # By key the spans that state one, and their values: few spans state many.
-        self.stated = {key: (array("q"), array("q")) for key in _KEYS}
+        self.stated_values = {key: (array("q"), array("q")) for key in _KEYS}
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
 
@@ -185,7 +185,7 @@ class _Reader:
             }
         for word, value in args.items():
             if word in _KEY_OF:
-                spans, values = self.stated[_KEY_OF[word]]
+                spans, values = self.stated_values[_KEY_OF[word]]
                 # Of two words of a span for one thing the first counts.
                 if not spans or spans[-1] != span:
                     spans.append(span)
@@ -207,7 +207,7 @@ class _Reader:
     def finish(self) -> ChromeSpans:
         """Returns the spans of all events so far."""
         self._add_rows()
-        for key, (spans, values) in self.stated.items():
+        for key, (spans, values) in self.stated_values.items():
             if len(spans) == self.count:
                 self.spans.values[key] = values
                 continue

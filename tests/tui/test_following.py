@@ -27,6 +27,7 @@ def test_a_session_takes_what_its_file_is_now(tmp_path: Path) -> None:
     session = Session(opened_run(path), lambda label: opened_run(path, run=label))
     labels = [run.label for run in session.history]
     assert len(labels) == 3
+    session.history[1].set_results(opened_run(path, run=labels[1]))
     replay = session.opened.with_parameters(Parameters(replay=True, compute_scale=2.0))
     session.edit(replay.setup)
     session.show(replay)

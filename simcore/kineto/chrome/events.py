@@ -123,7 +123,7 @@ class _Reader:
             self.spans.left["event without a time"] += 1
             return
         args = _args_of(event)
-        thread = self._thread(event)
+        thread = self._thread(event) if "CommHash" not in args else self._thread_of_rank(event, args)
         name = self.pool[event.name] if type(event.name) is str and event.name else _NO_NAME
         cat = self.pool[event.cat] if event.cat else ""
         if phase == "X":
@@ -166,6 +166,15 @@ class _Reader:
     def _thread(self, event: Event) -> int:
         threads = self.spans.threads
         return threads.setdefault((event.pid, event.tid), len(threads))
+
+    def _thread_of_rank(self, event: Event, args: Mapping[str, Any]) -> int:
+        """Returns the thread of an event of NCCL's profiler plugin: a process may have several ranks."""
+        rank = self._find_number(args, "rank")
+        key = event.pid, f"rank {rank}"
+        if rank == NONE:
+            return self._thread(event)
+        self.spans.thread_names[key] = key[1]
+        return self.spans.threads.setdefault(key, len(self.spans.threads))
 
     def _add(
         self, at: int, start: float, end: float, name: str, cat: str, thread: int, args: Mapping[str, Any]

@@ -88,6 +88,7 @@ FIGURES = [
             {"loss": 1.5, "tflops": 231.9, "tokens_per_second": 4711.5},
         ],
     ),
+    ("nemo_bar.log", [{"loss": 11.5}, {"loss": 10.25}]),
     ("nemo.log", [{"loss": 14.66, "tokens_per_second": 10730.0, "memory_bytes": 70833405952}] * 2),
     (
         "torchtitan.log",

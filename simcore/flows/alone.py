@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from simcore.flows.collectives import Collective
+from simcore.flows.collectives import start_collective
 from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules
 from simcore.records import NamedTuple
@@ -26,7 +26,7 @@ def run_collectives(
     """Runs a collective of `size` bytes of the whole buffer in each group, which begin together."""
     traffic, ends = make_traffic(topology, rules), dict[int, int]()
     for index, ranks in enumerate(groups):
-        Collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))
+        start_collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))
     traffic.run()
     finer = finer_rules(traffic)
     if finer is not None:

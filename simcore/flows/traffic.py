@@ -6,7 +6,7 @@ end can affect, those that share links with it, link by link.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from itertools import count as numbers
 from typing import Any, Protocol
@@ -152,12 +152,34 @@ class FlowReport(NamedTuple):
 class _Path:
     """A route with what its flows take of its links."""
 
-    __slots__ = ("bundle", "cap", "cap_waiting", "first_ns", "is_outer", "links", "tail_ns", "uses")
+    __slots__ = (
+        "bundle",
+        "cap",
+        "cap_waiting",
+        "carried",
+        "first_ns",
+        "is_outer",
+        "links",
+        "tail_ns",
+        "uses",
+    )
 
     def __init__(
-        self, route: Route, topology: Topology, packets: PacketRules, plain: bool, window: int
+        self,
+        route: Route,
+        topology: Topology,
+        packets: PacketRules,
+        plain: bool,
+        window: int,
+        alike: Mapping[int, int] | None = None,
     ) -> None:
-        self.links = route.links
+        """alike: a link for those that always carry the same, of which one is enough to find rates."""
+        # (link, share of the bytes) of all links.
+        self.carried = route.spread or tuple((link, 1.0) for link in route.links)
+        self.links = tuple(link for link, _ in self.carried)
+        of_rates = list(
+            {(alike or {}).get(link, link): (link, share) for link, share in self.carried}.items()
+        )
         self.bundle: _Bundle | None = None
         rates = [topology.links[link // 2].gbps for link in route.links]
         latency = sum(topology.links[link // 2].latency_ns for link in route.links)
@@ -167,12 +189,15 @@ class _Path:
         # at each port.
         self.cap = self.cap_waiting = float("inf")
         if plain:
-            self.uses = [(link, 8 / rate) for link, rate in zip(route.links, rates, strict=True)]
+            self.uses = [(link, 8 / topology.links[link // 2].gbps * share) for link, (_, share) in of_rates]
             self.tail_ns = latency
             self.first_ns: list[float] = []
             return
         full = [packets.full_ns(rate) or 1 for rate in rates]
-        self.uses = [(link, ns / packets.payload) for link, ns in zip(route.links, full, strict=True)]
+        self.uses = [
+            (link, (packets.full_ns(topology.links[link // 2].gbps) or 1) / packets.payload * share)
+            for link, (_, share) in of_rates
+        ]
         # Of ports that would be full together the first holds its flows back, and no other has a queue.
         self.uses[0] = self.uses[0][0], self.uses[0][1] * (1 + _FIRST_PORT)
         back_ns = wait_ns = 0.0
@@ -181,8 +206,11 @@ class _Path:
             ack_ns = packets.ack_ns(there.gbps)
             back_ns += there.latency_ns + ack_ns
             wait_ns += packets.full_ns(there.gbps)
+        backward = route.spread_back or tuple((link, 1.0) for link in route.back)
+        for link, share in {(alike or {}).get(link, link): share for link, share in backward}.items():
+            ack_ns = packets.ack_ns(topology.links[link // 2].gbps)
             if ack_ns:
-                self.uses.append((link, ack_ns / packets.payload))
+                self.uses.append((link, ack_ns / packets.payload * share))
         self.tail_ns = latency + back_ns
         # The last packet is stored on every link but the slowest, which the bytes are timed by.
         slowest = max(full)
@@ -232,6 +260,7 @@ class FlowTraffic:
         self.rules = rules
         self.log = log
         self.router = Router(topology, rules.ecmp)
+        self._alike = self.router.alike() if rules.ecmp == "balanced" else None
         self.now = 0
         self.last_end_ns = 0
         self.flows = 0
@@ -295,8 +324,10 @@ class FlowTraffic:
         path = self._paths.get(route)
         if path is None:
             path = self._paths[route] = _Path(
-                route, self.topology, self.rules.packets, self._plain, self._window
+                route, self.topology, self.rules.packets, self._plain, self._window, self._alike
             )
+            if route.spread and self.log is not None:
+                self.log.shares[path.links] = tuple(share for _, share in path.carried)
         when = self.now + delay
         self.flows += 1
         self._push(when, _START, _Flow(path, size, when, arrived, key, label))
@@ -393,13 +424,14 @@ class FlowTraffic:
             busy = port[3] + (self.now - port[2] if port[2] >= 0 else 0)
             there = self.topology.links[link // 2]
             ends = (there.target, there.source) if link % 2 else (there.source, there.target)
-            full = self._full_ns.get(link, 0)
-            mark = self._mark_times.get(link)
+            alike = link if self._alike is None else self._alike[link]
+            full = self._full_ns.get(alike, 0)
+            mark = self._mark_times.get(alike)
             uses.append(
                 FlowPort(
                     *ends,
                     there.gbps,
-                    int(size),
+                    round(size),
                     int(flows),
                     int(busy),
                     int(port[5]),
@@ -431,10 +463,10 @@ class FlowTraffic:
         heappush(bundle.ends, (bundle.served + self._work(flow.size), self._next_id(), flow))
         for link, _ in path.uses:
             self._touched[link] = None
-        for link in path.links:
+        for link, share in path.carried:
             self._count(link, 1)
             port = self._ports[link]
-            port[0] += flow.size
+            port[0] += flow.size * share
             port[1] += 1
 
     def _end(self, bundle: _Bundle) -> None:

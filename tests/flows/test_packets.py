@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simcore.flows.alone import run_collectives
-from simcore.flows.collectives import Collective
+from simcore.flows.collectives import start_collective
 from simcore.flows.packets import PacketTraffic, finer_rules, make_traffic
 from simcore.flows.traffic import FlowRules, FlowTraffic
 from simcore.records import replace
@@ -71,7 +71,7 @@ def test_packets_carry_what_shares_carry(name: str, collective: str, congestion:
     carried = []
     for detail in ("shares", "outer", "all"):
         traffic = make_traffic(topology, FlowRules(detail=detail, congestion=congestion))
-        Collective(traffic, range(topology.gpus), collective, 1 << 20, lambda _: None)
+        start_collective(traffic, range(topology.gpus), collective, 1 << 20, lambda _: None)
         traffic.run()
         carried.append(sum(port.bytes for port in traffic.port_uses()))
         for port in traffic.port_uses():
@@ -85,7 +85,7 @@ def test_the_busiest_port_decides_when_an_all_to_all_is_over(name: str) -> None:
     ends = []
     for detail in ("shares", "all"):
         traffic = make_traffic(topology, FlowRules(detail=detail))
-        Collective(traffic, range(0, topology.gpus, 4), "ALLTOALL", 1 << 24, ends.append)
+        start_collective(traffic, range(0, topology.gpus, 4), "ALLTOALL", 1 << 24, ends.append)
         traffic.run()
     assert ends[1] == pytest.approx(ends[0], rel=0.03)
 
@@ -106,7 +106,7 @@ class _Wire:
 
 def test_a_step_that_overtakes_another_waits_for_it() -> None:
     wire = _Wire(generate_topology("dcn:32:npa=8:psn=2"))
-    Collective(wire, [0, 8, 16, 24], "ALLGATHER", 1 << 20, lambda _: None)  # type: ignore[arg-type]
+    start_collective(wire, [0, 8, 16, 24], "ALLGATHER", 1 << 20, lambda _: None)  # type: ignore[arg-type]
     first = {source: (arrived, key) for _, source, _, arrived, key in wire.sends}
     assert {when for when, *_ in wire.sends} == {3010}
     wire.now = 5000
@@ -154,8 +154,8 @@ def test_a_run_is_made_of_packets_where_rings_share_ports_and_only_there() -> No
 
 def test_too_many_packets_stay_shares() -> None:
     traffic = FlowTraffic(generate_topology("dcn:32:npa=8:psn=2"), FlowRules())
-    Collective(traffic, range(0, 32, 8), "ALLREDUCE", 1 << 34, lambda _: None)
-    Collective(traffic, range(1, 32, 8), "ALLREDUCE", 1 << 34, lambda _: None)
+    start_collective(traffic, range(0, 32, 8), "ALLREDUCE", 1 << 34, lambda _: None)
+    start_collective(traffic, range(1, 32, 8), "ALLREDUCE", 1 << 34, lambda _: None)
     traffic.run()
     assert traffic.is_coupled
     assert finer_rules(traffic) is None

@@ -81,6 +81,23 @@ async def test_enter_leads_from_a_flow_to_its_collective(make_app: MakeApp) -> N
         assert purpose.start_ns <= view.model.cursor_ns <= purpose.end_ns
 
 
+async def test_the_time_is_that_of_the_timelines_cursor(make_app: MakeApp) -> None:
+    app = make_app(shared_run())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "2", "l", "l")
+        timeline = app.current_view
+        assert isinstance(timeline, TimelineView)
+        await press(pilot, "9")
+        view = app.current_view
+        assert isinstance(view, LinksView)
+        assert view.cursor.time_ns == timeline.model.cursor_ns
+        # It stays where it is moved here, until the other one is moved.
+        await press(pilot, "full_stop")
+        time_ns = view.cursor.time_ns
+        await press(pilot, "1", "9")
+        assert view.cursor.time_ns == time_ns
+
+
 async def test_t_tries_the_link_at_half_its_rate_as_another_run(make_app: MakeApp) -> None:
     app = make_app(shared_run())
     async with app.run_test(size=(120, 36)) as pilot:

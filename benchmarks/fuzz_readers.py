@@ -375,6 +375,43 @@ def _dumps() -> list[bytes]:
     return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
 
 
+def snapshots(path: str, data: bytes) -> Any:
+    """A memory snapshot, alone and beside that of a second rank, with all that a page makes of it. What it
+    holds is also read in this process, where its reader is instrumented, from JSON: a pickle never is.
+    """
+    from simcore.parameters import Parameters, RunInput
+    from simcore.render.report.pages import run_page
+    from simcore.runs.snapshot import run_snapshots
+    from simcore.snapshots.columns import read_table
+    from simcore.snapshots.opening import open_snapshots
+    from simcore.unpickling.worker import reply_to
+    from simcore.workload.ignored_files import IgnoredFiles
+
+    if data[:1] != b"\x80":
+        reply_to(data, read_table)
+    folder = Path(f"{path}-ranks")
+    folder.mkdir(exist_ok=True)
+    (folder / "rank_0").write_bytes(data)
+    (folder / "rank_1").write_bytes(_snapshots()[1])
+    record = open_snapshots(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
+    run = run_snapshots(RunInput(record, Parameters()))
+    run_page(run)
+    for track_id in range(len(run.tracks)):
+        for stream in (None, *run.lanes.streams(track_id)):
+            run.lanes.content(track_id, stream)
+    return record
+
+
+def _snapshots() -> list[bytes]:
+    """Small snapshots as pickles of both protocols, and as JSON."""
+    import pickle
+
+    from tests.snapshots.made import random_run, snapshot
+
+    made = [snapshot(random_run(seed, 14, expandable=seed == 1)) for seed in range(2)]
+    return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
+
+
 def cluster(path: str, data: bytes) -> Any:
     from simcore.cluster.files import read_cluster_file
 
@@ -668,6 +705,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
     "flight-recorder": (dumps, _dumps),
+    "memory-snapshot": (snapshots, _snapshots),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),
@@ -708,6 +746,9 @@ READERS = {
     "simcore/unpickling/process.py": "flight-recorder",
     "simcore/unpickling/worker.py": "flight-recorder",
     "simcore/flight/columns.py": "flight-recorder",
+    "simcore/snapshots/columns.py": "memory-snapshot",
+    "simcore/snapshots/opening.py": "memory-snapshot",
+    "simcore/snapshots/history.py": "memory-snapshot",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
     "simcore/kineto/chrome/events.py": "chrome",

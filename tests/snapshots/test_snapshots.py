@@ -281,7 +281,8 @@ def test_segment_without_a_key_is_no_error(tmp_path: Path, key: str) -> None:
 
 def test_list_that_is_repeated_is_refused() -> None:
     """40 bytes that name one list a million times are no million events."""
-    for nested in ([[{}] * 1000] * 100_000, [[{"action": "alloc"}] * 800_000]):
+    repeated: list[Any] = [[[{}] * 1000] * 100_000, [[{"action": "alloc"}] * 800_000]]
+    for nested in repeated:
         (table,) = read_tables(COLUMNS, [pickle.dumps({"segments": [], "device_traces": nested})], 1)
         assert isinstance(table, str)
     blocks: Any = [{"blocks": [{}] * 1000}] * 100_000

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.binding import BindingType
 
     from tui.frame_view import ScreenView
+    from tui.session import Run
 
 
 class ScreenEntry(NamedTuple):
@@ -35,8 +36,17 @@ SCREENS: dict[str, ScreenEntry] = {
     "parameters": ScreenEntry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
     "compare": ScreenEntry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "sweep": ScreenEntry("7", "Sweep", "Sweep", "tui.sweep.view:SweepView"),
+    "links": ScreenEntry("9", "Links", "Links", "tui.links.view:LinksView"),
     "notes": ScreenEntry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
+
+
+def screens_of(run: Run) -> Mapping[str, ScreenEntry]:
+    """Returns the screens of a run: that of links is of networks which have some."""
+    network = run.network
+    if network.links is not None or network.flow_report is not None:
+        return SCREENS
+    return {name: entry for name, entry in SCREENS.items() if name != "links"}
 
 
 def load(name: str) -> type[ScreenView]:

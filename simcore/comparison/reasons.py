@@ -394,6 +394,7 @@ _NETWORK = (
     "network", "cluster", "system", "dim", "algorithm", "splits", "active_chunks", "endpoint_delay",
     "local_mem_bw", "collective_optimization", "nvlink", "nic", "nics_per_server", "gpus_per_server",
     "gpu_type", "nic_type", "flow_model", "send_latency", "ecmp", "nvls", "pxn",
+    "congestion",
 )  # fmt: skip
 # By field of `Parameters`, in the order in which reasons are tried.
 REASONS: dict[str, Reason] = {

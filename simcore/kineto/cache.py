@@ -38,7 +38,7 @@ from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 13
+_VERSION = 14
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -105,6 +105,7 @@ class _CachedRecording(msgspec.Struct):
     line_noun: str
     position: tuple[int, int, int] | None
     host: _CachedHost | None = None
+    figures: dict[str, dict[int, float]] = {}
     memory: dict[str, bytes] = {}
     memory_operations: list[str | None] = []
 
@@ -328,6 +329,7 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         columns.line_noun,
         recording.position,
         None if columns.host is None else _encode_host(columns.host),
+        recording.figures,
         {name: getattr(columns.memory, name).tobytes() for name in _MEMORY_INT_COLUMNS},
         [None if name is None else _utf8(name) for name in columns.memory.operation],
     )
@@ -451,6 +453,7 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         cached.count,
         cached.only_step,
         form=cached.form,
+        figures=cached.figures,
         on_one_clock=cached.on_one_clock,
         position=cached.position,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 from simcore.kineto.values import MOST_US
@@ -29,8 +29,12 @@ NOTHING: Surroundings = (None, None, None, None)
 # (phase, collective, layer, whether a layer inside of it is ignored) of a name.
 _NameFacts = tuple[str | None, str | None, str | None, bool]
 
+# Ranges whose times are taken at once: lists of all would take 100 B each.
+_PART = 2**14
+# Correlation of an operation without a launch.
+NO_LAUNCH = -1
 # Times as written -> ns.
-Times = Callable[[list[float]], list[int]]
+Times = Callable[[Sequence[float]], list[int]]
 
 
 class Launches:
@@ -44,11 +48,13 @@ class Launches:
         self.over = array("d")
         self.threads: dict[object, int] = {}
 
-    def take_starts(self, correlations: set[int]) -> dict[int, ThreadTime]:
+    def take_starts(self, requested: Iterable[int]) -> dict[int, ThreadTime]:
         """Returns correlation -> start and thread of the requested launches. It can be called once: it frees
         the memory of these columns.
         """
-        threads = list(self.threads)
+        if not self.correlation:
+            return {}
+        threads, correlations = list(self.threads), set(requested) - {NO_LAUNCH}
         is_wanted = list(map(correlations.__contains__, self.correlation))
         times = zip(
             compress(self.time, is_wanted),
@@ -59,8 +65,11 @@ class Launches:
         self.time, self.thread = array("d"), array("i")
         return launches
 
-    def ends(self, correlations: set[int]) -> dict[int, float]:
+    def ends(self, requested: Iterable[int]) -> dict[int, float]:
         """Returns the end of each requested launch by its correlation id."""
+        if not self.correlation:
+            return {}
+        correlations = set(requested)
         is_wanted = list(map(correlations.__contains__, self.correlation))
         return dict(zip(compress(self.correlation, is_wanted), compress(self.over, is_wanted), strict=True))
 
@@ -224,6 +233,10 @@ def host_columns(
 
 def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> None:
     """Adds what one thread did, in order."""
+    if len(ranges) > _PART:
+        for first in range(0, len(ranges), _PART):
+            _add(columns, ranges[first : first + _PART], thread, ns)
+        return
     starts, ends = [host_range[0] for host_range in ranges], [-host_range[1] for host_range in ranges]
     if ranges and not -MOST_US < min(min(starts), min(ends)) <= max(max(starts), max(ends)) < MOST_US:
         fitting = [
@@ -241,19 +254,31 @@ def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> N
 
 def with_launches(
     host: HostColumns,
-    launches: Sequence[ThreadTime | None],
-    over: Sequence[float],
+    started: Mapping[int, ThreadTime],
+    launches: Launches,
+    correlation: array[int],
     launchers: Mapping[object, int],
     ns: Times,
 ) -> HostColumns:
-    """Returns the host columns with the launches of the operations of one device, None for those without one.
-    over: when each call ended.
+    """Returns the host columns with the launches of the operations of one device. started: of `take_starts`;
+    correlation: of each operation.
     """
-    fitting = [
-        launch if launch is not None and -MOST_US < launch[0] <= end < MOST_US else None
-        for launch, end in zip(launches, over, strict=True)
-    ]
-    by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in fitting]
-    starts = ns([0 if launch is None else launch[0] for launch in fitting])
-    ends = ns([0 if launch is None else end for launch, end in zip(fitting, over, strict=True)])
-    return replace(host, launch=array("q", starts), launched=array("q", ends), launcher=array("i", by))
+    count = len(correlation)
+    if not started:
+        times = array("q", ns([0])) * count
+        return replace(host, launch=times, launched=times, launcher=array("i", (NOT_LAUNCHED,)) * count)
+    ends = launches.ends(correlation)
+    launch, launched, launcher = array("q"), array("q"), array("i")
+    for first in range(0, count, _PART):
+        some = correlation[first : first + _PART]
+        fitting = [
+            (begin[0], end, launchers[begin[1]])
+            if begin is not None and -MOST_US < begin[0] <= end < MOST_US
+            else (0, 0, NOT_LAUNCHED)
+            for begin, end in zip(map(started.get, some), map(ends.get, some, repeat(0)), strict=True)
+        ]
+        begins, overs, by = zip(*fitting, strict=True)
+        launch.extend(ns(begins))
+        launched.extend(ns(overs))
+        launcher.extend(by)
+    return replace(host, launch=launch, launched=launched, launcher=launcher)

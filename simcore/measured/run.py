@@ -14,7 +14,7 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.matching import name_of
 from simcore.measured.rank_positions import Degrees
 from simcore.ranks import Block, RankSet
-from simcore.records import Struct, replace
+from simcore.records import Struct, field, replace
 from simcore.units import duration, plural
 from simcore.workload.model import LARGEST
 
@@ -29,6 +29,8 @@ class RecordedStep(Struct, frozen=True):
 
     step_number: int
     ns: dict[int, int]
+    figures: dict[str, float] = field(default_factory=dict)
+    """What its file states of it beside: of a log `loss`, `tokens_per_second`, `tflops`, `memory_bytes`."""
 
     @property
     def longest_ns(self) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from simcore.measured.matching import Call, name_of
 from simcore.records import NamedTuple, Struct
 from simcore.sources.measured import BUBBLE, WAIT
 from simcore.sources.measured_graph import MeasuredGraph
 from simcore.trace.accounts import Accounts
+
+# A table for `translate`: 1 for accounts of waits for another rank.
+_WAITS = bytes(account in (WAIT, BUBBLE) for account in range(256))
 
 
 class LateArrival(NamedTuple):
@@ -33,11 +37,10 @@ def waits_of(
     graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts
 ) -> Iterator[LateArrival]:
     """Yields each time that a rank (its index) waits for another, in order."""
-    for segment, account in enumerate(accounts.account):
-        if account in (WAIT, BUBBLE):
-            segment_index = accounts.op[segment]
-            times = accounts.edge[segment], accounts.edge[segment + 1]
-            yield LateArrival(*times, segment_index, *graph.find_last_arrival(rank, segment_index, ends))
+    for segment in compress(range(len(accounts.account)), accounts.account.translate(_WAITS)):
+        segment_index = accounts.op[segment]
+        times = accounts.edge[segment], accounts.edge[segment + 1]
+        yield LateArrival(*times, segment_index, *graph.find_last_arrival(rank, segment_index, ends))
 
 
 class RankWaiting(Struct, frozen=True):

@@ -4,19 +4,22 @@ segment began.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from operator import add, getitem
 from typing import Protocol
 
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.replay.idle import QUEUED, HostGap, gap_in, host_words, was_queued
 from simcore.replay.segment_names import IDLE_NAME, SegmentedRun, segment_name
-from simcore.sources.measured import ACCOUNTS, IDLE, own_account
-from simcore.sources.measured_graph import MeasuredGraph
+from simcore.sources.measured import ACCOUNTS, IDLE
 from simcore.sources.rendezvous import Rendezvous
 from simcore.sources.segments import GAP
-from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource
+from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource, stage_words, sum_lengths
 from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import Facts, make_graph_facts
+from simcore.trace.spans import NONE, Trace
 from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 # Of each account, as the path calls it.
@@ -27,10 +30,19 @@ class _GapSource(SegmentedRun, Protocol):
     """A run with times. gaps: of each rank, where its trace says what its host did in them."""
 
     @property
-    def graph(self) -> MeasuredGraph: ...
+    def trace(self) -> Trace: ...
 
     @property
     def gaps(self) -> Sequence[Sequence[HostGap]]: ...
+
+
+class _Part(NamedTuple):
+    """What segments of a path have in common."""
+
+    track: int
+    account: int
+    label: int
+    """In the column of operations, NONE where none runs."""
 
 
 class MeasuredPath(PathSource):
@@ -39,19 +51,16 @@ class MeasuredPath(PathSource):
     def __init__(self, results: _GapSource) -> None:
         self._results, self._rendezvous = results, results.rendezvous
         self._ranks = results.measured.ranks
-        # By rank the account of each segment, once it is asked for: a report asks five times.
-        self._accounts: dict[int, bytes] = {}
+        # By rank the account of each segment.
+        self._accounts = [spans.category for spans in results.trace.spans]
+        self._summed: tuple[CriticalPath, dict[_Part, int]] | None = None
 
     def stage(self, track: int) -> int | None:
         return self._ranks[track].stage
 
     def account(self, track: int, span: int) -> int:
         """Returns which of ACCOUNTS its time goes to."""
-        accounts = self._accounts.get(track)
-        if accounts is None:
-            graph, segments = self._results.graph, range(len(self._rendezvous.segments[track]))
-            accounts = self._accounts[track] = bytes([own_account(graph, track, one) for one in segments])
-        return accounts[span]
+        return self._accounts[track][span]
 
     def kind(self, track: int, span: int) -> str:
         """Returns what the time goes to: `compute forward`, `pp`, `idle`. On the path communication has its
@@ -62,6 +71,78 @@ class MeasuredPath(PathSource):
     def name(self, track: int, span: int) -> str:
         """Returns the operation or sub-operation, raw text of the file; `idle` where there is none."""
         return segment_name(self._results, track, span)
+
+    def parts(self, path: CriticalPath, by: str) -> Iterable[str]:
+        if by == "kind":
+            return map(_KINDS.__getitem__, _of_segments(self._accounts, path))
+        if by == "op":
+            names, of_label = self._names
+            labels = self._results.trace.column("operation").of
+            return map([names[name] for name in of_label].__getitem__, _of_segments(labels, path))
+        return super().parts(path, by)
+
+    def sum_parts(self, path: CriticalPath, by: str) -> dict[str, int]:
+        names, of_label = self._names
+        words: dict[str, Callable[[_Part], str]] = {
+            "kind": lambda part: _KINDS[part.account],
+            "op": lambda part: names[of_label[part.label]],
+            "stage": lambda part: stage_words(self.stage(part.track)),
+            "rank": lambda part: f"rank {self._ranks[part.track].rank}",
+        }
+        sums = self._sums(path)
+        return sum_lengths(map(words[by], sums), sums.values())
+
+    def sum_labels(self, path: CriticalPath) -> list[dict[int, int]]:
+        """Returns by track the ns of each label of the column of operations."""
+        by_track: list[dict[int, int]] = [{} for _ in self._ranks]
+        for part, ns in self._sums(path).items():
+            if part.label != NONE:
+                of_track = by_track[part.track]
+                of_track[part.label] = of_track.get(part.label, 0) + ns
+        return by_track
+
+    def _sums(self, path: CriticalPath) -> dict[_Part, int]:
+        """Returns the ns of each part of a path, summed once: a report groups them four times."""
+        if self._summed is None or self._summed[0] is not path:
+            labels, accounts = len(self._names[1]), len(ACCOUNTS)
+            codes = _of_segments(self._codes, path)
+            if len(self._accounts) > 1:
+                codes = map(add, codes, map((labels * accounts).__mul__, path.track))
+            parts: dict[_Part, int] = {}
+            for code, ns in sum_lengths(codes, path.lengths).items():
+                # NONE is the code before the first label.
+                account, label = divmod(code + 1, labels)
+                parts[_Part(account // accounts, account % accounts, label - 1)] = ns
+            self._summed = path, parts
+        return self._summed[1]
+
+    def kind_keys(self, path: CriticalPath) -> Iterable[object]:
+        names, of_label = self._names
+        # By code: NONE is the code before the first label.
+        keys = [
+            len(names) * account + of_label[label - 1]
+            for account in range(len(ACCOUNTS))
+            for label in range(len(of_label))
+        ]
+        return map([*keys[1:], keys[0]].__getitem__, _of_segments(self._codes, path))
+
+    @cached_property
+    def _codes(self) -> list[array[int]]:
+        """By track and segment its account and label in one number."""
+        labels = len(self._names[1])
+        first = [labels * account for account in range(len(ACCOUNTS))]
+        columns = zip(self._accounts, self._results.trace.column("operation").of, strict=True)
+        return [array("i", map(add, map(first.__getitem__, accounts), of)) for accounts, of in columns]
+
+    @cached_property
+    def _names(self) -> tuple[list[str], list[int]]:
+        """(All names of operations and sub-operations, by label the index of its name)."""
+        names: dict[str, int] = {}
+        labels = self._results.trace.column("operation").labels
+        # NONE is the last index.
+        of_label = [op if sub is None else sub for op, sub in labels] + [IDLE_NAME]
+        name_ids = [names.setdefault(name, len(names)) for name in of_label]
+        return [*names], name_ids
 
     def merge_facts(self, track: int, span: int) -> MergeFacts:
         """Returns the operation's name, raw text of the file; IDLE_NAME where there is none."""
@@ -112,6 +193,13 @@ class MeasuredPath(PathSource):
             None if idles else self.name(track, span), None if idles else ops.state[op],
             None if idles or batch < 0 else batch, self.reason(path, index),
         )  # fmt: skip
+
+
+def _of_segments(columns: Sequence[Sequence[int]], path: CriticalPath) -> Iterator[int]:
+    """Returns of each segment of a path the entry of its span. columns: by track and span."""
+    if len(columns) == 1:
+        return map(columns[0].__getitem__, path.span)
+    return map(getitem, map(columns.__getitem__, path.track), path.span)
 
 
 def segment_facts(of: TraceGraph, rendezvous: Rendezvous, pair: Neighbours) -> Facts:

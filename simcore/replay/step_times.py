@@ -25,6 +25,8 @@ class StepTime(NamedTuple):
     """By rank what its operations that compute take."""
     longest_rank: int
     """The rank that computes longest."""
+    figures: dict[str, float]
+    """What the file states of it beside: of a log `loss`, `tokens_per_second`, `tflops`, `memory_bytes`."""
 
 
 def step_times(run: MeasuredRun) -> tuple[StepTime, ...]:
@@ -37,7 +39,12 @@ def step_times(run: MeasuredRun) -> tuple[StepTime, ...]:
         step_number = recorded_step.step_number
         compute_ns = {rank: by_step.get(step_number, 0) for rank, by_step in computes.items()}
         longest = max(compute_ns, key=lambda rank: (compute_ns[rank], -rank))
-        steps.append(StepTime(step_number, recorded_step.longest_ns, recorded_step.ns, compute_ns, longest))
+        steps.append(
+            StepTime(
+                step_number, recorded_step.longest_ns, recorded_step.ns, compute_ns, longest,
+                recorded_step.figures,
+            )
+        )  # fmt: skip
     return tuple(steps)
 
 

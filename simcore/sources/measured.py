@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, compress, repeat
-from operator import add, le
+from operator import add, and_, getitem, le
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.rank_positions import MODEL_PARALLEL
@@ -18,12 +18,13 @@ from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL, categ
 from simcore.names import GROUP_KINDS
 from simcore.sources.measured_graph import MeasuredGraph, flights
 from simcore.sources.rendezvous import Rendezvous
-from simcore.sources.segments import AWAIT, GAP, LAUNCH, MEET, TRANSFER
+from simcore.sources.segments import AWAIT, GAP, LAUNCH, MEET, TRANSFER, SegmentColumns
 from simcore.trace.accounts import account_names
 from simcore.trace.graph import START
 from simcore.trace.named_work import CallTime
 from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
-from simcore.trace.trace_graph import TraceGraph, first_rows
+from simcore.trace.trace_graph import TraceGraph
+from simcore.units import select
 
 EXPOSED = (*GROUP_KINDS, COPY)
 # What profiler traces alone have: these accounts are reported only where they have time.
@@ -41,15 +42,17 @@ OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
 OF_CATEGORY["host"] = HOST
 # Accounts that a collective at the same time takes precedence over: nothing computes then.
 _UNDER = (IDLE, HOST, ACCOUNTS.index(f"exposed {COPY}"))
-# Tables for `translate`: the level of an account; the account of a category; all bits of a gap; 1 for
-# segments that take part in what several ranks do.
+# Tables for `translate`: the level of an account; the account of a category; 1 for categories that
+# communicate or copy; all bits of a gap; 1 for segments that take part in what several ranks do.
 _LEVEL = bytes(
     UNDER if account in _UNDER else COMPUTES if account < FIRST_EXPOSED else COMMUNICATES
     for account in range(256)
 )
 _OF_STATED = bytes(OF_CATEGORY.get(name, IDLE) for name in CATEGORIES).ljust(256, b"\0")
+_ON_STREAMS = bytes(name not in ("host", *COMPUTE) for name in CATEGORIES).ljust(256, b"\0")
 _GAPS = bytes(255 * (kind == GAP) for kind in range(256))
 _IS_GAP = bytes(kind == GAP for kind in range(256))
+_IS_NO_GAP = bytes(kind != GAP for kind in range(256))
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
 
 
@@ -103,6 +106,9 @@ def _operations(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
     of = []
     for segments, trace in zip(rendezvous.segments, ranks, strict=True):
         names, subs = trace.ops.name, trace.subs.name
+        if not subs:
+            of.append(_label_operations(segments, names, number_of))
+            continue
         label_ids = array("i")
         for kind, op, sub in zip(segments.kind, segments.op, segments.sub, strict=True):
             if kind == GAP:
@@ -116,6 +122,18 @@ def _operations(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
     return Column([*number_of], of, within=within)
 
 
+def _label_operations(
+    segments: SegmentColumns, names: Sequence[str], number_of: dict[tuple[str, str | None], int]
+) -> array[int]:
+    """Returns the label of each segment of a rank without sub-operations, and adds those that are new."""
+    runs = segments.kind.translate(_IS_NO_GAP)
+    in_order = dict.fromkeys(map(names.__getitem__, compress(segments.op, runs)))
+    labels = {name: number_of.setdefault((name, None), len(number_of)) for name in in_order}
+    of_op = array("i", [labels.get(name, NONE) for name in names])
+    tables = array("i", (NONE,)) * len(of_op), of_op
+    return array("i", map(getitem, map(tables.__getitem__, runs), segments.op))
+
+
 def _ops(rendezvous: Rendezvous) -> Column:
     """Returns the operation of each segment, by its index on the rank."""
     most = max(len(rank.ops) for rank in rendezvous.run.ranks)
@@ -127,14 +145,13 @@ def _streams(rendezvous: Rendezvous) -> Column:
     number_of = {COPY: 0}
     of = []
     for segments, trace in zip(rendezvous.segments, rendezvous.run.ranks, strict=True):
-        ops, label_ids = trace.ops, array("i")
-        for kind, op in zip(segments.kind, segments.op, strict=True):
-            category = CATEGORIES[ops.stated_category[op]] if kind != GAP else None
-            if category in (None, "host", *COMPUTE):
-                label_ids.append(NONE)
-            else:
-                name = COPY if category == COPY else ops.group[op] or "comm"
-                label_ids.append(number_of.setdefault(name, len(number_of)))
+        ops, label_ids = trace.ops, array("i", (NONE,)) * len(segments)
+        on_streams = map(ops.stated_category.translate(_ON_STREAMS).__getitem__, segments.op)
+        runs = map(and_, segments.kind.translate(_IS_NO_GAP), on_streams)
+        for segment in compress(range(len(segments)), runs):
+            op = segments.op[segment]
+            name = COPY if CATEGORIES[ops.stated_category[op]] == COPY else ops.group[op] or "comm"
+            label_ids[segment] = number_of.setdefault(name, len(number_of))
         of.append(label_ids)
     return Column([*number_of], of)
 
@@ -172,10 +189,6 @@ def measured_graph(
     durations, ns.
     """
     rendezvous = graph.rendezvous
-    first = first_rows(map(len, graph.end_nodes))
-    rows = range(first[-1])
-    meeting_rows = (first[rank] + segment_index for (rank, _, segment_index), *_ in rendezvous.members)
-    sender_rows = (first[rank] + segment_index for (rank, segment_index), _ in rendezvous.transfers)
 
     def member(rank: int, segment_index: int, other: int) -> int:
         return graph.waiting_segment(rendezvous.segments[rank].meeting[segment_index], other)
@@ -187,7 +200,7 @@ def measured_graph(
         [nodes[-1] if nodes else START for nodes in graph.end_nodes],
         ranks=[rank.rank for rank in rendezvous.run.ranks],
         nodes=graph.end_nodes,
-        row_of=array("i", (NONE, *rows, *rows, *meeting_rows, *sender_rows)),
+        row_of=graph.row_of,
         find_member_span=member,
         make_durations=get_durations,
         message_sends=[
@@ -212,13 +225,15 @@ def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
 def _make_spans(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
     """Returns the spans of a rank. Clocks that differ can end one a little too early: spans never overlap."""
     rendezvous, nodes = graph.rendezvous, graph.end_nodes[rank]
-    # From a list: an array that is made of an iterator grows by each element.
-    end = array("q", [*accumulate(map(ends.__getitem__, nodes), max)])
+    end = select(ends, nodes)
+    if not all(map(le, end, end[1:])):
+        end = array("q", accumulate(end, max))
     start = array("q", (0,))[: len(end)] + end[:-1]
-    ready = start[:]
     category = _categories(graph, rank)
     level = category.translate(_LEVEL)
-    for segment in compress(range(len(nodes)), rendezvous.segments[rank].kind.translate(_OF_SEVERAL)):
+    of_several = rendezvous.segments[rank].kind.translate(_OF_SEVERAL)
+    ready = start[:] if 1 in of_several else start
+    for segment in compress(range(len(nodes)), of_several):
         if graph.can_wait(rank, segment):
             ready[segment] = max(start[segment], min(graph.begin_ns(rank, segment, ends), end[segment]))
             level[segment] = COMPUTES if category[segment] < FIRST_EXPOSED else COMMUNICATES
@@ -237,6 +252,7 @@ def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
     else:
         of_op = bytearray(OF_CATEGORY[ops.category(op)] for op in range(len(ops)))
     own = bytes(map(of_op.__getitem__, segments.op)) if of_op else bytes(len(segments))
+    of_several = segments.kind.translate(_OF_SEVERAL)
     # The whole column is one integer.
     gaps, idle, mine = (
         int.from_bytes(column, "little")
@@ -244,7 +260,8 @@ def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
     )
     category = bytearray((mine ^ (mine ^ idle) & gaps).to_bytes(len(segments), "little"))
     # Segments with a sub-operation (-1 for none), and those of several ranks.
-    others = map(add, segments.kind.translate(_OF_SEVERAL), segments.sub)
-    for segment in compress(range(len(segments)), map(le, repeat(0), others)):
+    has_subs = len(graph.rendezvous.run.ranks[rank].subs) > 0
+    others = map(le, repeat(0), map(add, of_several, segments.sub)) if has_subs else of_several
+    for segment in compress(range(len(segments)), others):
         category[segment] = own_account(graph, rank, segment)
     return category

@@ -16,12 +16,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, compress
+from typing import Any
 
 from simcore.records import NamedTuple, Struct
 from simcore.sources.rendezvous import NONE, Rendezvous
 from simcore.sources.segments import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.trace.graph import BUSY, JOINS, RECEIVED, START, Cause, Graph
+from simcore.trace.trace_graph import first_rows
 
 # A table for `translate`: 1 for segments that wait for nobody.
 _ALONE = bytes(kind in (OWN, GAP) for kind in range(256))
@@ -65,10 +68,12 @@ class MeasuredGraph:
         self.circles: list[tuple[int, int]] = []
         # When each node ended in the files; meaningless where ranks that did not run together have common
         # rendezvous.
-        self.measured_ends = [0]
+        self.measured_ends = array("q", (0,))
         _RankWalk(self).run()
         # For each segment of each rank the time before any waiting, and the time behind it.
-        self.first_ns = tuple(array("q", times) for times in rendezvous.first_ns)
+        self.first_ns = rendezvous.first_ns
+        if self.circles or not together:
+            self.first_ns = tuple(times[:] for times in rendezvous.first_ns)
         for rank, segment in self._segments_alone():
             self.first_ns[rank][segment] = (
                 rendezvous.segments[rank].end[segment] - rendezvous.segments[rank].start[segment]
@@ -123,6 +128,14 @@ class MeasuredGraph:
         duration = self.graph.duration[node - 1]
         column = bisect_right(self._offset, duration) - 1
         return column, duration - self._offset[column]
+
+    @cached_property
+    def row_of(self) -> _DurationRows:
+        """By duration the segment that it is a part of, counted over all ranks."""
+        first = first_rows(map(len, self.end_nodes))
+        shared = array("i", (first[rank] + segment for (rank, _, segment), *_ in self.rendezvous.members))
+        shared.extend(first[rank] + segment for (rank, segment), _ in self.rendezvous.transfers)
+        return _DurationRows(first[-1], shared)
 
     # -- passes ----------------------------------------------------------------------
 
@@ -191,6 +204,26 @@ class MeasuredGraph:
         if segments.kind[segment] == AWAIT:
             return causes
         return causes if causes and (causes[0].track != rank or causes[0].why == BUSY) else []
+
+
+class _DurationRows(Sequence[int]):
+    """By duration the segment that it is a part of, counted over all ranks; NONE before the first.
+
+    rows: how many segments there are, each with two durations; shared: the segments of those of collectives
+    and messages. Of two million segments a column takes 16 MB.
+    """
+
+    def __init__(self, rows: int, shared: array[int]) -> None:
+        self._rows, self._shared = rows, shared
+
+    def __len__(self) -> int:
+        return 1 + 2 * self._rows + len(self._shared)
+
+    def __getitem__(self, duration: Any) -> Any:
+        at = duration - 1 - 2 * self._rows
+        if at >= 0:
+            return self._shared[at]
+        return (duration - 1) % self._rows if duration > 0 else NONE
 
 
 class _RankWalk:

@@ -16,7 +16,7 @@ from operator import sub
 
 from simcore.records import NamedTuple, Struct, field
 from simcore.trace.track import COMMON_ACCOUNTS
-from simcore.units import differences
+from simcore.units import lengths_between
 
 
 class AccountNames(NamedTuple):
@@ -145,7 +145,7 @@ class Accounts(Struct):
     def lengths(self) -> array[int]:
         """The length of each segment, ns."""
         if self._lengths is None or len(self._lengths) != len(self.account):
-            self._lengths = differences(self.edge[1:], self.edge[:-1])
+            self._lengths = lengths_between(self.edge)
         return self._lengths
 
     def at(self, time_ns: int) -> int:
@@ -182,8 +182,7 @@ def used_accounts(
 
 def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
     """Returns the begins of successive spans and the total length before each: see `covered_until`."""
-    # By a list: an array that is made from an iterator grows with each element.
-    return array("q", [*starts]), array("q", [*accumulate(lengths, initial=0)])
+    return array("q", starts), array("q", accumulate(lengths, initial=0))
 
 
 def covered_until(starts: array[int], sums: array[int], time_ns: int) -> int:

@@ -12,10 +12,11 @@ import re
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress
-from operator import le, lt, ne, or_
+from operator import le, lt, ne
 from typing import TypeVar
 
 from simcore.diagnostics import never_cancelled
@@ -27,7 +28,7 @@ from simcore.trace.reasons import Facts, make_graph_facts, reason_words
 from simcore.trace.repeats import PathNodes
 from simcore.trace.spans import NONE
 from simcore.trace.trace_graph import Neighbours, TraceGraph
-from simcore.units import add_to_column, differences
+from simcore.units import add_to_column, lengths_between
 
 Part = TypeVar("Part", int, str)
 
@@ -64,7 +65,9 @@ class CriticalPath:
 
     def __init__(self, of: TraceGraph, cancelled: Callable[[], bool] = never_cancelled) -> None:
         self.of = of
-        self.edge, self.rank = array("q", (of.step_ns,)), array("q")
+        # Ranks of recordings are those of files.
+        is_small = of.rank_of is None and max(of.ranks) < 2**31
+        self.edge, self.rank = array("q", (of.step_ns,)), array("i" if is_small else "q")
         self.track, self.span = array("i"), array("i")
         self._steps: list[PathStep] = []
         # The first segment of each step.
@@ -104,21 +107,27 @@ class CriticalPath:
         if idle is None or step.first == step.node or step.repeat_path is not None:
             yield step
             return
-        begins = [step.start, *ends[step.first : step.node]]
+        begins = _begins(step, ends)
         count = len(begins)
-        behind = [*begins[1:], until]
-        if all(map(le, begins, behind)):
-            takes_time = bytes(map(lt, begins, behind)).translate(_AS_TIME)
-            kinds = bytes(map(or_, takes_time, idle[step.track][span - count + 1 : span + 1]))
+        behind = begins[1:]
+        behind.append(until)
+        takes_time = bytes(map(lt, begins, behind))
+        if 0 not in takes_time or all(map(le, begins, behind)):
+            is_idle = int.from_bytes(idle[step.track][span - count + 1 : span + 1], "little")
+            as_time = int.from_bytes(takes_time.translate(_AS_TIME), "little")
+            kinds = (as_time | is_idle).to_bytes(count, "little")
             alone = {match.start() for match in _IDLE_BEHIND.finditer(kinds)}
             alone.update(match.start(1) for match in _IDLE_BEFORE.finditer(kinds))
             edges = sorted({0, count, *alone, *(at + 1 for at in alone)})
         else:
             edges = list(range(count + 1))
-        for at, over in zip(edges[-2::-1], edges[:0:-1], strict=True):
+        edge_times = [begins[at] for at in edges[:-1]]
+        # Columns of a long chain are not held while its parts are taken.
+        del begins, behind
+        for at, over, start in zip(edges[-2::-1], edges[:0:-1], edge_times[::-1], strict=True):
             cause = Cause(step.first + at - 1, BEFORE, step.track) if at else step.cause
             node = step.first + over - 1
-            yield ChainStep(step.first + at, node, begins[at], ends[node], step.track, cause)
+            yield ChainStep(step.first + at, node, start, ends[node], step.track, cause)
 
     def _add(
         self, step: ChainStep, span: int, rank: int, until: int,
@@ -132,14 +141,17 @@ class CriticalPath:
             origin = span - way.duration_ids[-1]
             first = origin + way.duration_ids[0]
             if id(way) not in cache:
-                cache[id(way)] = _reverse_spans(way.begin, way.duration_ids, until - step.start)
+                columns = _select_lasting(way.begin, way.duration_ids, until - step.start)
+                cache[id(way)] = columns[0][::-1], columns[1][::-1]
             begins, durations = cache[id(way)]
             begins, spans = add_to_column(begins, step.start), add_to_column(durations, origin)
         elif step.first == step.node:
             begins, spans = array("q", (step.start,)), array("i", (span,))
         else:
-            begins = array("q", (step.start, *of.ends[step.first : step.node]))
-            begins, spans = _reverse_spans(begins, array("i", range(first, span + 1)), until)
+            begins, spans = _begins(step, of.ends), array("i", range(first, span + 1))
+            begins, spans = _select_lasting(begins, spans, until)
+            begins.reverse()
+            spans.reverse()
         path_step = PathStep(step.first, step.node, first, step.track, step.cause, way)
         if self.span and self.track[-1] == track and self.continues_last(step.track, spans[0]):
             self.edge[-1] = begins[-1]
@@ -148,7 +160,7 @@ class CriticalPath:
         self.edge += begins
         self.span += spans
         self.track += array("i", (track,)) * len(spans)
-        self.rank += array("q", (rank,)) * len(spans)
+        self.rank += array(self.rank.typecode, (rank,)) * len(spans)
         self._step_starts.append(len(self.span))
         self._steps.append(path_step)
 
@@ -169,7 +181,7 @@ class CriticalPath:
     @cached_property
     def lengths(self) -> array[int]:
         """The length of each segment, ns."""
-        return differences(self.edge[1:], self.edge[:-1])
+        return lengths_between(self.edge)
 
     def at(self, time_ns: int) -> int:
         """Returns the segment that holds `time_ns`, the last one for the end of the step; -1 without
@@ -222,10 +234,10 @@ def sum_by_rank(path: CriticalPath) -> dict[int, int]:
 
 def sum_lengths(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]:
     """Returns the sum of the lengths of each key."""
-    ns_of: dict[Part, int] = {}
+    ns_of: dict[Part, int] = defaultdict(int)
     for key, ns in zip(keys, lengths, strict=True):
-        ns_of[key] = ns_of.get(key, 0) + ns
-    return ns_of
+        ns_of[key] += ns
+    return dict(ns_of)
 
 
 def sort_longest_first(ns_of: dict[Part, int]) -> dict[Part, int]:
@@ -289,6 +301,24 @@ class PathSource(ABC):
         """Returns the pipeline stage of a track, None where it is not known."""
         return None
 
+    def parts(self, path: CriticalPath, by: str) -> Iterable[str]:
+        """Returns the part of each segment, in the order of time. by: as of `make_part_function`."""
+        part_of = self.make_part_function(by)
+        return map(part_of, path.track, path.span, path.rank)
+
+    def sum_parts(self, path: CriticalPath, by: str) -> dict[str, int]:
+        """Returns the ns of each part. by: as of `make_part_function`."""
+        if by == "rank":
+            return {f"rank {rank}": ns for rank, ns in sum_lengths(path.rank, path.lengths).items()}
+        if by == "stage":
+            by_track = sum_lengths(path.track, path.lengths)
+            return sum_lengths((stage_words(self.stage(track)) for track in by_track), by_track.values())
+        return sum_lengths(self.parts(path, by), path.lengths)
+
+    def kind_keys(self, path: CriticalPath) -> Iterable[object]:
+        """Returns a key of what runs for each segment: segments with equal keys run the same."""
+        return map(self.kind_key, path.track, path.span)
+
     def make_part_function(self, by: str) -> Callable[[int, int, int], str]:
         """Returns a function that gives the part of a segment by its track, span and rank.
 
@@ -314,8 +344,7 @@ def stage_words(stage: int | None) -> str:
 
 def path_parts(path: CriticalPath, source: PathSource, by: str) -> Iterator[tuple[str, int]]:
     """Returns (part, ns) of each segment, in the order of time."""
-    part_of = source.make_part_function(by)
-    return ((part_of(track, span, rank), ns) for rank, (track, span, ns) in zip(path.rank, path, strict=True))
+    return zip(source.parts(path, by), path.lengths, strict=True)
 
 
 def merge_segments(path: CriticalPath, source: PathSource) -> list[MergedSegment]:
@@ -341,11 +370,21 @@ def _merge_keys(path: CriticalPath, source: PathSource) -> Iterator[tuple[MergeK
         )
 
 
-def _reverse_spans(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
-    """Returns the begins of successive spans and the spans, the last first, without those of 0 ns."""
+def _begins(step: ChainStep, ends: Sequence[int]) -> array[int]:
+    """Returns when each node of a chain begins, ns."""
+    begins = array("q", (step.start,))
+    begins.extend(ends[step.first : step.node])
+    return begins
+
+
+def _select_lasting(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
+    """Returns the begins of successive spans and the spans, without those of 0 ns."""
     if len(spans) > 1:
         # A span of 0 ns begins when the one behind it does.
-        lasts = bytes(map(ne, begins, (*begins[1:], end_ns)))
-        begins = array("q", compress(begins, lasts))
-        spans = array("i", compress(spans, lasts))
-    return begins[::-1], spans[::-1]
+        behind = begins[1:]
+        behind.append(end_ns)
+        lasts = bytes(map(ne, begins, behind))
+        if 0 in lasts:
+            begins = array("q", compress(begins, lasts))
+            spans = array("i", compress(spans, lasts))
+    return begins, spans

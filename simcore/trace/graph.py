@@ -34,6 +34,10 @@ START = 0
 BEFORE, JOINS, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
 
 _CHAINS_BETWEEN_CANCEL_CHECKS = 2**12
+# Of chains of so many nodes on average, columns take no longer than lists.
+_LONG_CHAIN = 64
+# Nodes of a chain that are taken at once.
+_PART = 2**16
 # A table for `translate`: 1 where a node begins a chain.
 _BEGINS = bytes(begin == 0 for begin in range(256))
 
@@ -125,9 +129,9 @@ class Graph:
         """Adds nodes each behind the one before, the first behind `first`; returns the first of them."""
         node, count = len(self.first) + 1, len(durations)
         self.first.append(first)
-        self.first.extend(range(node, node + count - 1))
-        self.second.extend(array("i", (START,)) * count)
-        self.duration.extend(durations)
+        self.first += array("i", range(node, node + count - 1))
+        self.second += array("i", (START,)) * count
+        self.duration += array("i", durations)
         self.why += bytes((BUSY,)) * count
         self.chained += bytes(min(count, 1)) + bytes((1,)) * (count - 1)
         return node
@@ -158,10 +162,16 @@ class Graph:
 
     def flatten(self, columns: Iterable[Sequence[int]]) -> array[int]:
         """Returns durations as the passes take them, ns: the columns in a row from 1 on, joins take 0."""
-        flattened = array("q", (0,))
-        for column in columns:
-            flattened.extend(column)
-        flattened.extend([0] * self.tracks)
+        parts = [
+            column if isinstance(column, array) and column.typecode == "q" else array("q", column)
+            for column in columns
+        ]
+        # Filled, not grown: of a million nodes that takes half the memory more.
+        flattened = array("q", bytes(8)) * (1 + sum(map(len, parts)) + self.tracks)
+        at = 1
+        for part in parts:
+            flattened[at : at + len(part)] = part
+            at += len(part)
         return flattened
 
     def ends(
@@ -170,10 +180,10 @@ class Graph:
         """Returns when each node ends, ns; the first entry is START's 0. Raises `Cancelled`.
 
         durations: of `flatten`. The result is a list, which is half as fast again as an array; who retains it
-        makes it an array (8 B a node, not 40). It is an array where most nodes are in repeats, whose ends are
-        copied.
+        makes it an array (8 B a node, not 40). It is an array where most nodes are in repeats or in long
+        chains, which are added at once.
         """
-        end: list[int] | array[int] = array("q", (0,)) if self.repeats else [0]
+        end: list[int] | array[int] = array("q", (0,)) if self._is_in_stretches() else [0]
         append = end.append
         chains = self._chain_columns()
         cache: dict[tuple[Pattern, bytes], array[int]] = {}
@@ -197,6 +207,10 @@ class Graph:
                     follow = durations[duration + 1 : duration + more + 1]
                     end.extend(accumulate(follow, initial=end.pop()))
         return end
+
+    def _is_in_stretches(self) -> bool:
+        """Returns whether most nodes are in repeats or in long chains."""
+        return bool(self.repeats) or len(self.first) > _LONG_CHAIN * len(self._chain_columns()[0])
 
     def _chain_columns(self) -> tuple[array[int], ...]:
         """Returns columns over the chains: first, second and duration of the head, and how many nodes follow.
@@ -252,7 +266,7 @@ class Graph:
         self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> list[int] | array[int]:
         """Returns how late each node may end with these durations, ns, so that none ends after `step_ns`."""
-        column: Callable[[list[int]], Any] = partial(array, "q") if self.repeats else list
+        column: Callable[[Iterable[int]], Any] = partial(array, "q") if self._is_in_stretches() else list
         late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
         tails = self._tails()
         repeat_to = {repeat.last: repeat for repeat in self.repeats}
@@ -275,12 +289,14 @@ class Graph:
                 continue
             duration = self.duration[before]
             starts = late[tail]
-            if tail - before > 1:
+            for last in range(tail, before + 1, -_PART):
                 # In a chain each node has to end before the one behind it begins.
-                back = durations[duration + tail - before - 1 : duration : -1]
-                chain = list(accumulate(back, sub, initial=starts))
+                node = max(before + 1, last - _PART)
+                back = memoryview(durations)[duration + last - before - 1 : duration + node - before - 1 : -1]
+                chain = column(accumulate(back, sub, initial=starts))
                 starts = chain[-1]
-                late[before + 1 : tail + 1] = column(chain[::-1])
+                chain.reverse()
+                late[node : last + 1] = chain
             starts -= durations[duration]
             first, second = self.first[before], self.second[before]
             if starts < late[first]:

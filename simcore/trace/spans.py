@@ -136,14 +136,20 @@ class Column(NamedTuple):
     within: Sequence[int] = ()
     """By label the label that contains it, or NONE; () where none contains another."""
 
-    def labels_by_code(self, trace: Trace, track: int) -> list[int]:
+    def labels_by_code(self, trace: Trace, track: int) -> Sequence[int]:
         """Returns a table from the codes in segments of a track to indices of `labels`; NONE for idle."""
         # Codes of waits are negative: they index from the end.
         arrived = [NONE] * (len(trace.waits[track]) + 1)
         for code, of, span in trace.arrivals(track):
             label = self.of[of][span]
             arrived[code] = self.received_labels[label] if self.received_labels else label
-        return [*self.of[track], *arrived]
+        labels = self.of[track]
+        if isinstance(labels, array) and len(labels) > len(arrived):
+            # Of a million spans a list takes 8 MB more.
+            codes = labels[:]
+            codes.extend(arrived)
+            return codes
+        return [*labels, *arrived]
 
 
 class Trace(Struct, dict=True):

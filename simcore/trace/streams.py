@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, compress
 from operator import gt, le
 
@@ -98,7 +99,7 @@ def track_streams(trace: Trace, track: int, accounts: Accounts, silent: Collecti
     """
     column = trace.column("stream")
     silent_labels = [label for label, stream in enumerate(column.labels) if stream in silent]
-    walk = _Walk(trace, track, accounts.computed_until(), column, silent_labels)
+    walk = _Walk(trace, track, accounts, column, silent_labels)
     exposed = SpentByLabel(trace, track, accounts, column).exposed
     used, comm_ns, overlapped_ns = walk.measure_streams()
     streams = [StreamUse(column.labels[label], *ns, exposed.get(label, 0)) for label, ns in used.items()]
@@ -127,9 +128,9 @@ class _Walk:
     """The walk over one track. repeat_starts, uses: when each closed repeat begins, and what it does."""
 
     def __init__(
-        self, trace: Trace, track: int, computed: _ComputedUntil, column: Column, silent: Collection[int]
+        self, trace: Trace, track: int, accounts: Accounts, column: Column, silent: Collection[int]
     ) -> None:
-        self.trace, self.track, self.computed = trace, track, computed
+        self.trace, self.track, self.accounts = trace, track, accounts
         self.column, self.silent = column, silent
         self.spans: Spans = trace.spans[track]
         self.begins = _stream_starts(self.spans)
@@ -137,6 +138,11 @@ class _Walk:
         self.repeat_starts: list[int] = []
         self.uses: list[_RepeatUse] = []
         self.cache: dict[object, _RepeatUse] = {}
+
+    @cached_property
+    def computed(self) -> _ComputedUntil:
+        """How much the track computes until a moment: of `Accounts.computed_until`."""
+        return self.accounts.computed_until()
 
     def measure_streams(self) -> tuple[Mapping[int, tuple[int, int]], int, int]:
         """Returns (by label (ns in which at least one span runs, how much of it the track computes), both
@@ -161,9 +167,9 @@ class _Walk:
     def _gather(self, lanes: dict[int, _Lane], first: int, last: int) -> None:
         """Adds spans first..last - 1 to their streams."""
         span_ids: dict[int, list[int]] = {}
-        for span, label in enumerate(self.labels[first:last], start=first):
-            if label != NONE:
-                span_ids.setdefault(label, []).append(span)
+        labels = self.labels
+        for span in compress(range(first, last), map(NONE.__ne__, labels[first:last])):
+            span_ids.setdefault(labels[span], []).append(span)
         spans = self.spans
         for label, label_spans in span_ids.items():
             lane = lanes.setdefault(label, _Lane([], []))
@@ -213,7 +219,9 @@ class _Walk:
         """
         comm = merge_times(outside.all).ns + sum(use.comm_ns for use in self.uses)
         overlapping = merge_times(outside.overlapping)
-        overlapped = overlapping.computed_ns(self.computed) + sum(use.overlapped_ns for use in self.uses)
+        overlapped = sum(use.overlapped_ns for use in self.uses)
+        if overlapping.end:
+            overlapped += overlapping.computed_ns(self.computed)
         # Time that lies in a repeat too was counted twice.
         for begin, over in zip(*overlapping, strict=True):
             for first, last in self._find_inside(begin, over):

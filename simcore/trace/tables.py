@@ -6,10 +6,10 @@ A figure of a line is a field of `LineTimes`; lines of rows, operations and name
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import compress, repeat
+from itertools import compress
 from operator import add, gt
 
 from simcore.cached_methods import is_cached
@@ -56,16 +56,12 @@ class SpentByLabel:
         return self._sums(range(self._accounts.of.first_exposed, self._accounts.of.first_other))
 
     def sum_busy(self) -> tuple[list[int], list[int]]:
-        """Returns (compute, exposed communication) of every label, in one walk over all segments."""
-        accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
-        of, count = accounts.of, len(self._column.labels) + 1
-        compute, exposed, others = [0] * count, [0] * count, [0] * count
-        sums = [*repeat(compute, of.first_exposed), *repeat(exposed, len(of.exposed))]
-        sums += repeat(others, len(of.all) - len(sums))
-        columns = map(sums.__getitem__, accounts.account), map(labels.__getitem__, accounts.op)
-        for by_label, label, ns in zip(*columns, accounts.lengths, strict=True):
-            by_label[label] += ns
-        return compute[:NONE], exposed[:NONE]
+        """Returns (compute, exposed communication) of every label."""
+        compute, exposed = [0] * len(self._column.labels), [0] * len(self._column.labels)
+        for by_label, sums in (compute, self.compute), (exposed, self.exposed):
+            for label, ns in sums.items():
+                by_label[label] = ns
+        return compute, exposed
 
     @cached_property
     def own(self) -> Mapping[int, int]:
@@ -85,11 +81,14 @@ class SpentByLabel:
 
     def _sums(self, account_ids: Sequence[int]) -> Mapping[int, int]:
         """Returns the time of each label in some accounts, ns."""
-        accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
+        accounts = self._accounts
         is_counted = bytearray(256)
         for account_id in account_ids:
             is_counted[account_id] = 1
         flags = accounts.account.translate(is_counted)
+        if 1 not in flags:
+            return {}
+        labels = self._column.labels_by_code(self._trace, self._track)
         # NONE is the last index: a list takes half the time of a dict.
         sums = [0] * (len(self._column.labels) + 1)
         lengths = compress(accounts.lengths, flags)
@@ -235,12 +234,11 @@ class Table:
     def critical_by_track(self) -> list[dict[int, int]]:
         """The time of each label on the critical path by track, ns; without idle time."""
         labels = self.column.of
-        sums: list[dict[int, int]] = [{} for _ in labels]
+        sums: list[dict[int, int]] = [defaultdict(int) for _ in labels]
         for track, span, ns in self._path():
-            label = NONE if span == NONE else labels[track][span]
-            if label != NONE:
-                sums[track][label] = sums[track].get(label, 0) + ns
-        return sums
+            if span != NONE:
+                sums[track][labels[track][span]] += ns
+        return [{label: ns for label, ns in of_track.items() if label != NONE} for of_track in sums]
 
     @cached_property
     def slack_by_track(self) -> list[dict[int, int]] | None:
@@ -256,10 +254,11 @@ class Table:
     @cached_property
     def critical_ns(self) -> list[int]:
         """The time of each label on the critical path, ns."""
-        labels, total = self.column.of, [0] * (len(self.labels) + 1)
-        for track, span, ns in self._path():
-            total[NONE if span == NONE else labels[track][span]] += ns
-        return total[:NONE]
+        total = [0] * len(self.labels)
+        for sums in self.critical_by_track:
+            for label, ns in sums.items():
+                total[label] += ns
+        return total
 
     @cached_property
     def slack_ns(self) -> list[int | None] | None:

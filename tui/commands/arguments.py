@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from simcore.model.launch import Launch
-    from simcore.ranks import RankSet
 
 __all__ = ["Parser", "add_parameters", "parse_parameters", "states_parameters"]
 
@@ -204,8 +203,6 @@ _UNITS = {
     "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 }  # fmt: skip
 _MOST_BYTES = 2**63 - 1
-_MOST_RANKS = 10**6
-_RANKS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?(?:\+([0-9]{1,7})\*([0-9]{1,7}))?")
 
 
 def parse_size(option: str, text: str) -> int:
@@ -237,33 +234,6 @@ def parse_sizes(option: str, text: str) -> list[int]:
         sizes.append(size)
         size *= 2
     return sizes
-
-
-def parse_ranks(option: str, text: str) -> RankSet:
-    """Returns `0-7,64` as ranks, also blocks as reports print them (`0-7+64*16`). Raises UsageError."""
-    ranks: set[int] = set()
-    for item in text.split(","):
-        match_ = _RANKS.fullmatch(item)
-        if match_ is None:
-            raise UsageError(
-                f"{option} {printable(text, 60)}: ranks are expected, for example 0-7,64 "
-                f"(found `{printable(item, 40)}`)"
-            )
-        first, last = int(match_[1]), int(match_[2] or match_[1])
-        stride, repeats = int(match_[3] or 0), int(match_[4] or 1)
-        if last < first or last + stride * (repeats - 1) >= _MOST_RANKS:
-            raise UsageError(
-                f"{option} {printable(text, 60)}: `{printable(item, 40)}` is not ascending "
-                f"from 0 to {_MOST_RANKS - 1}"
-            )
-        for step in range(repeats):
-            ranks.update(range(first + step * stride, last + step * stride + 1))
-            if len(ranks) == _MOST_RANKS:
-                break
-    # Imported here: --help needs no ranks.
-    from simcore.ranks import RankSet
-
-    return RankSet.of(ranks)
 
 
 _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -4,6 +4,10 @@ ranks.
 
 from __future__ import annotations
 
+from collections import Counter
+from heapq import nlargest
+from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from simcore.kernel_names import short_name
@@ -20,7 +24,7 @@ from simcore.render.report.section import (
     shorten,
 )
 from simcore.trace.figures import PathSegment, WaitFor
-from simcore.trace.run import path_parts, sum_path
+from simcore.trace.run import sum_path
 from simcore.units import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 
 _MOST_PARTS, _SEGMENTS = 5, 8
 _SEGMENT_CELLS = 32
+# Segments whose lengths are looked at together.
+_PART = 2**16
 
 
 class _RepeatedSegments(NamedTuple):
@@ -67,10 +73,9 @@ def _path_lines(run: Run, options: PageOptions) -> list[str]:
         return []
     step = run.step_time_ns
     sums = {by: sum_path(run, by) for by in run.figures.path_groupings}
-    equal_segments = _group_equal_segments(run)
-    if not equal_segments:
+    segments, ranks = len(run.critical_path), plural(len(sums["rank"]), "rank")
+    if not segments:
         return ["Critical path: nothing takes any time"]
-    segments, ranks = sum(map(len, equal_segments)), plural(len(sums["rank"]), "rank")
     page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}; % of that"]
     for by, parts in sums.items():
         if by == "rank" and len(parts) == len(sums.get("stage", ())):
@@ -85,11 +90,11 @@ def _path_lines(run: Run, options: PageOptions) -> list[str]:
             f"by {by}", [*displayed_parts, *([f"and {remaining_count} more"] if remaining_count > 0 else [])]
         )
     page.append("  its longest segments, and why the first of each kind did not start earlier")
-    longest = equal_segments[:_SEGMENTS]
-    firsts = run.figures.path_segments(indices[0] for indices in longest)
+    longest = _longest_segments(run)
+    firsts = run.figures.path_segments(index for index, _ in longest)
     rows = [
-        _RepeatedSegments(first, run.figures.path_words(indices[0]), len(indices))
-        for first, indices in zip(firsts, longest, strict=True)
+        _RepeatedSegments(first, run.figures.path_words(index), times)
+        for first, (index, times) in zip(firsts, longest, strict=True)
     ]
     page += field_lines(_LONGEST, rows)
     if run.slacks is None:
@@ -99,13 +104,29 @@ def _path_lines(run: Run, options: PageOptions) -> list[str]:
     return page
 
 
-def _group_equal_segments(run: Run) -> list[list[int]]:
-    """Returns the indices of equal segments that take equally long, the longest first."""
-    by_key: dict[tuple[int, object], list[int]] = {}
-    segments = zip(path_parts(run, "kind"), run.figures.path_kind_keys(), strict=True)
-    for index, ((_, ns), what) in enumerate(segments):
-        by_key.setdefault((-ns, what), []).append(index)
-    return [indices for _, indices in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
+def _longest_segments(run: Run) -> list[tuple[int, int]]:
+    """Returns (the index of the first, how many there are) of the longest equal segments that take equally
+    long, the longest first.
+    """
+    lengths = run.critical_path.lengths
+    most: list[int] = []
+    for first in range(0, len(lengths), _PART):
+        most = nlargest(_SEGMENTS, {*most, *lengths[first : first + _PART]})
+    # Each length has a segment of its own: shorter ones are not among the longest.
+    is_long = map(most[-1].__le__, lengths)
+    times = Counter(compress(zip(lengths, run.figures.path_kind_keys(), strict=True), is_long))
+    longest = sorted(times, key=itemgetter(0), reverse=True)
+    # Of equal ones the first: it is looked for where that decides.
+    tied_groups = {group for group in longest if group[0] >= longest[:_SEGMENTS][-1][0]}
+    first_of: dict[tuple[int, object], int] = {}
+    for index, group in enumerate(zip(lengths, run.figures.path_kind_keys(), strict=True)):
+        if group in tied_groups:
+            tied_groups.remove(group)
+            first_of[group] = index
+            if not tied_groups:
+                break
+    longest = sorted(first_of, key=lambda group: (-group[0], first_of[group]))
+    return [(first_of[group], times[group]) for group in longest[:_SEGMENTS]]
 
 
 def _path_json(run: Run, options: PageOptions) -> dict[str, Any]:

@@ -1,23 +1,35 @@
-"""The section on the steps of a run of several: how long each lasts, and what parts of the run cost."""
+"""The section on the steps of a run of several: how long each lasts, what a log states of it, and what parts
+of the run cost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median_high
 from typing import TYPE_CHECKING, Any, cast
 
 from simcore.ranks import RankSet
-from simcore.render.report.section import PageOptions, Section, wrap
-from simcore.units import change_percent, duration, plural
+from simcore.render.report.section import Column, PageOptions, Section, format_table, wrap
+from simcore.units import byte_size, change_percent, duration, plural
 
 if TYPE_CHECKING:
     from simcore.replay.slowdown import Slowdown
+    from simcore.replay.step_times import StepTime
     from simcore.runs.measured import RecordedRun
     from simcore.trace.run import Run
 
 # A part explains a slowdown if most of it goes with that part alone; a smaller slowdown needs no reason.
 _MOST, _LEAST = 0.5, 1.02
 _LISTED = 4
+# The rows of the table of a log's steps: the first, the last, and those evenly between them.
+_ROWS = 20
+# Figures of a log's lines: by name the heading and the form.
+_FIGURES = {
+    "loss": ("loss", "{:.5g}".format),
+    "tokens_per_second": ("tokens/s/GPU", "{:,.0f}".format),
+    "tflops": ("TFLOP/s/GPU", "{:.1f}".format),
+    "memory_bytes": ("memory", lambda value: byte_size(round(value))),
+}
 
 
 def _lines(run: Run, options: PageOptions) -> list[str]:
@@ -32,6 +44,7 @@ def _lines(run: Run, options: PageOptions) -> list[str]:
         f"Steps: {len(steps)}, {duration(middle)} in the middle",
         f"  slowest  step {slowest.step}, {duration(slowest.ns)} ({change_percent(middle, slowest.ns)})",
     ]
+    lines += _figure_lines(steps)
     slowdown = recording.slowdown
     if slowdown is None:
         return lines
@@ -47,6 +60,34 @@ def _lines(run: Run, options: PageOptions) -> list[str]:
     ):  # fmt: skip
         lines.append(f"    {name:<8} {_format_largest(ratios)}")
     return lines
+
+
+def _figure_lines(steps: Sequence[StepTime]) -> list[str]:
+    """Returns a table of what a log states of its steps; none where it states nothing but times."""
+    names = [name for name in _FIGURES if any(name in step.figures for step in steps)]
+    if not names:
+        return []
+    last, count = len(steps) - 1, min(_ROWS, len(steps))
+    rows = [steps[at * last // max(count - 1, 1)] for at in range(count)]
+    columns = [Column("step"), Column("time"), *(Column(_FIGURES[name][0]) for name in names)]
+    cells = [
+        [
+            str(step.step),
+            duration(step.ns),
+            *(_FIGURES[name][1](step.figures[name]) if name in step.figures else "-" for name in names),
+        ]
+        for step in rows
+    ]
+    more = [f"  {count} of {len(steps)} steps; --json has all"] if count < len(steps) else []
+    return [*format_table(columns, cells), *more]
+
+
+def _figure_values(step: StepTime) -> dict[str, float]:
+    return {
+        name: round(step.figures[name]) if name == "memory_bytes" else step.figures[name]
+        for name in _FIGURES
+        if name in step.figures
+    }
 
 
 def _format_largest(ratios: Mapping[Any, float]) -> str:
@@ -85,7 +126,7 @@ def _values(run: Run, options: PageOptions) -> dict[str, Any]:
         return {}
     steps = [
         {
-            "step": step.step, "ns": step.ns, "longest_rank": step.longest_rank,
+            "step": step.step, "ns": step.ns, **_figure_values(step), "longest_rank": step.longest_rank,
             "ranks": [
                 {"rank": rank, "ns": step.rank_ns.get(rank), "compute_ns": ns}
                 for rank, ns in step.compute_ns.items()

@@ -127,7 +127,7 @@ class SnapshotFigures(Figures[SnapshotAnalysis]):
         stream = str(arena) if arena >= 0 else None
         return HeldMemory(
             holder.bytes, holder.allocations, site_text(text), frames_of(text), stream,
-            run.time_of(track_id, begin),
+            run.time_of(track_id, begin), holder.stack == NO_STACK,
         )  # fmt: skip
 
     def _failure(self, track_id: int, failure: OutOfMemory) -> FailedRequest:
@@ -174,7 +174,7 @@ class SnapshotFigures(Figures[SnapshotAnalysis]):
             },
             "held_by": [
                 {"bytes": one.bytes, "allocations": one.allocations, "site": one.site or None,
-                 "frames": _frames(one.frames)}
+                 "before_events": one.is_before, "frames": _frames(one.frames)}
                 for one in device.holders
             ],
             "out_of_memory": [

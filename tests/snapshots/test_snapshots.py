@@ -139,6 +139,8 @@ def test_what_was_there_before_the_events_has_the_stack_of_its_block(tmp_path: P
     held = {history.allocations.stack[row] for row in history.live_at(BEFORE)}
     assert len(held) == 2
     assert NO_STACK in held
+    words = {one.words for one in run.figures.snapshot.devices[0].holders}
+    assert words == {"before the events", "forward  model.py:41"}
     assert history.base_allocated == 2 * MB
 
 

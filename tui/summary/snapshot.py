@@ -157,7 +157,7 @@ def _holder_lines(device: DeviceMemory, at: int, is_panel: bool, width: int, row
 
 def _holder_line(device: DeviceMemory, one: HeldMemory, is_focused: bool, width: int) -> Line:
     share = percent(one.bytes, device.peak_allocated)
-    site = cells(one.site, 200) if one.site else "before the events"
+    site = cells(one.words, 200)
     caller = next((frame for frame in one.frames if frame[1].endswith(".py") and _is_above(one, frame)), None)
     text = f" {'>' if is_focused else ' '} {one.bytes / 1e6:>10.1f}{share:>7}{one.allocations:>8}  {site}"
     line: Line = [(text[:width], "accent" if is_focused else "")]

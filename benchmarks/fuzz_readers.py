@@ -48,6 +48,13 @@ KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank":
 {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 100.655, "dur": 7,
  "args": {"External id": 3, "Collective name": "allreduce", "In msg nelems": 64, "Out msg nelems": 64,
  "dtype": "Float", "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Seq": 1}},
+{"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 9, "tid": 9, "ts": 130.5, "dur": 9,
+ "args": {"External id": 4, "Input Dims": [[7], [3, 5], [5, 7], [], []],
+ "Input type": ["float", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar"], "Concrete Inputs": ["", "1"]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 132, "dur": 2.5,
+ "args": {"correlation": 6, "External id": 4}},
+{"ph": "X", "cat": "kernel", "name": "sm90_xmma_gemm", "pid": 0, "tid": 7, "ts": 145, "dur": 8,
+ "args": {"External id": 4, "device": 0, "stream": 7, "correlation": 6}},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 101, "dur": 2.5,
  "args": {"correlation": 5, "External id": 3}},
 {"ph": "s", "id": 5, "pid": 9, "tid": 9, "ts": 101, "cat": "ac2g", "name": "ac2g"},
@@ -252,7 +259,8 @@ def profile(path: str, data: bytes) -> Any:
 
     found = open_input(path)
     if isinstance(found, MeasuredRun):
-        run_page(run_recording(found, Parameters()))
+        # Products are read from the file a second time.
+        run_page(run_recording(found, Parameters(gpu="h100" if found.timed else None)))
     return found
 
 
@@ -794,6 +802,7 @@ READERS = {
     "simcore/snapshots/history.py": "memory-snapshot",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
+    "simcore/kineto/products.py": "kineto",
     "simcore/kineto/chrome/events.py": "chrome",
     "simcore/kineto/events.py": "kineto",
     "simcore/kineto/loading.py": "kineto",

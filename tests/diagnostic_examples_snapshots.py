@@ -27,7 +27,9 @@ def changed(change: Callable[[dict[str, Any]], Any], most: int | None = None) ->
     return example
 
 
+_FAILURE = {"action": "oom", "device_free": 1 << 20, "size": 1 << 30, "stream": 0, "time_us": 1, "frames": []}
 SNAPSHOTS: dict[str, Example] = {
+    "out-of-memory": changed(lambda content: content["device_traces"][0].append(_FAILURE)),
     "bad-snapshot": changed(lambda content: None, 3000),
     "no-history": changed(lambda content: content.update(device_traces=[[]])),
     "unknown-action": changed(lambda content: content["device_traces"][0][5].update(action="user_defined")),

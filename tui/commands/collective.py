@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simcore.collectives.nccl_tests import MeasuredCollective
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
+    from simcore.trace.ports import Ports
 
 SCHEMA = "wltui.collective/1"
 _MOST_LINKS = 8
@@ -117,6 +118,7 @@ def main(words: list[str]) -> int:
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
     report: FlowReport | None = None
+    ports: Ports | None = None
     if arguments.network != "flows":
         options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
         options += ["--every-group"] * arguments.every_group
@@ -131,6 +133,7 @@ def main(words: list[str]) -> int:
     elif arguments.network == "flows":
         from simcore.flows.alone import like_groups, run_collectives
         from simcore.flows.traffic import rules_of
+        from simcore.trace.ports import ports_of_flows
 
         if cluster.topology is None:
             raise UsageError(
@@ -143,11 +146,12 @@ def main(words: list[str]) -> int:
         runs = [run_collectives(cluster.topology, groups, collective, size, rules) for size in sizes]
         size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
         report = runs[-1].report
+        ports = ports_of_flows(report, cluster.topology, runs[-1].report.last_flow_end_ns)
     else:
         size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
     is_range = table is not None or ".." in arguments.size
     if arguments.json:
-        _print_json(collective, ranks, sizes, size_times, is_range, links, report, table)
+        _print_json(collective, ranks, sizes, size_times, is_range, links, (report, ports), table)
     elif table is not None:
         print("\n".join(_format_measured(cluster, shape, ranks, sizes, size_times, table)))
     elif is_range:
@@ -156,12 +160,9 @@ def main(words: list[str]) -> int:
         explanation_lines = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
         if links is not None:
             explanation_lines = _links_text(links, size_times[0].last_ns)
-        if report is not None:
+        if report is not None and ports is not None:
             from simcore.render.report.usage import port_lines
-            from simcore.trace.ports import ports_of_flows
 
-            assert cluster.topology is not None
-            ports = ports_of_flows(report, cluster.topology, size_times[0].last_ns)
             explanation_lines = port_lines(ports, report, everything=False)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
@@ -286,7 +287,7 @@ def _print_json(
     size_times: list[CompletionTimes],
     is_range: bool,
     links: list[LinkUse] | None,
-    report: FlowReport | None,
+    flows: tuple[FlowReport | None, Ports | None],
     table: MeasuredCollective | None,
 ) -> None:
     from simcore.render.report.json_text import json_text
@@ -310,10 +311,11 @@ def _print_json(
     values = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
     if links is not None and not is_range:
         values["links"] = [link._asdict() for link in links]
-    if report is not None and not is_range:
+    report, ports = flows
+    if report is not None and ports is not None and not is_range:
         from simcore.render.report.usage import port_values
 
-        values.update(port_values(report))
+        values.update(port_values(report, ports))
     print(json_text(values))
 
 

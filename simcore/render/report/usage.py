@@ -245,14 +245,29 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
     return lines
 
 
-def port_values(report: FlowReport) -> dict[str, Any]:
+def _port_details(ports: Ports, index: int) -> dict[str, Any]:
+    """Returns name, tier, load and what a port carried for which group and layer, where that is known."""
+    port = ports.all[index]
+    values: dict[str, Any] = {
+        "name": port.name,
+        "tier": ports.tiers[port.tier].name,
+        "load": round(ports.mean_load(index), 6),
+    }
+    if ports.has_purposes:
+        values["of"] = [
+            {"group": group, "layer": layer, "bytes": size} for group, layer, size in ports.purposes(index)
+        ]
+    return values
+
+
+def port_values(report: FlowReport, ports: Ports) -> dict[str, Any]:
     """Returns `last_flow_end_ns`, `flows`, `links` and `marked`, the ports at which congestion control would
     slow flows down.
     """
     return {
         "last_flow_end_ns": report.last_flow_end_ns,
         "flows": report.flows,
-        "links": [port.as_values() for port in report.ports],
+        "links": [port.as_values() | _port_details(ports, port.link) for port in report.ports],
         "congestion": {
             "control": report.control or None,
             "ports": [[port.source, port.target] for port in report.marked_ports()],
@@ -305,10 +320,10 @@ def _flow_lines(run: Run, options: PageOptions) -> list[str]:
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
     report, two_jobs, ports = run.network.flow_report, run.network.two_jobs, run.network.ports
-    values = {} if report is None else port_values(report)
-    return (
-        values if two_jobs is None or ports is None else values | {"two_jobs": _job_values(two_jobs, ports)}
-    )
+    if report is None or ports is None:
+        return {}
+    jobs = {} if two_jobs is None else {"two_jobs": _job_values(two_jobs, ports)}
+    return port_values(report, ports) | jobs
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)

@@ -355,3 +355,13 @@ def test_a_value_that_cannot_be_is_refused_with_what_would_fit(label: str, text:
 def test_only_plain_decimal_numbers_are_taken(label: str, text: str) -> None:
     with pytest.raises(UsageError):
         typed(label, text)
+
+
+def test_the_form_of_flows_shows_the_defaults_of_their_model() -> None:
+    simulation = simulation_of(network="flows", cluster="spectrum-x:8", dim=())
+    shown = {field.label: field.text(simulation) for field in fields_for(simulation)}
+    assert (shown["send latency"], shown["ecmp"], shown["link rate"]) == ("3000", "simai", "none")
+    assert (shown["other job"], shown["job gpus"]) == ("none", "none")
+    plain = simulation_of(network="flows", cluster="spectrum-x:8", dim=(), flow_model="plain")
+    shown = {field.label: field.text(plain) for field in fields_for(plain)}
+    assert (shown["send latency"], shown["ecmp"]) == ("0", "seeded")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-Dialect = Literal["simai", "astra-sim-1"]
-WORKLOAD_DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
+Dialect = Literal["simai", "simai-sim", "astra-sim-1"]
+WORKLOAD_DIALECTS: tuple[Dialect, ...] = ("simai", "simai-sim", "astra-sim-1")
 # The dialect of execution traces with ASTRA-sim 2.x's rules instead of wltui's.
 ASTRA_SIM_2 = "astra-sim-2"
 DIALECTS = (*WORKLOAD_DIALECTS, ASTRA_SIM_2)

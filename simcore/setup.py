@@ -18,7 +18,7 @@ from simcore.cluster import (
 )
 from simcore.compat.simai_network import least_forward_bytes
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.layout import Layout, resolve_layout
+from simcore.layout import Layout, header_diagnostic, resolve_layout
 from simcore.names import Dialect
 from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
 from simcore.networks.model import NetworkModel
@@ -53,6 +53,11 @@ class Rules(NamedTuple):
     def queued(self) -> bool:
         """Whether collectives go through the queues of ASTRA-sim 1.0."""
         return self.dialect == "astra-sim-1"
+
+    @property
+    def is_one_stream(self) -> bool:
+        """Whether a rank has one collective at a time, as in SimAI's simulator."""
+        return self.dialect == "simai-sim"
 
 
 class WorkloadPlacement(NamedTuple):
@@ -103,6 +108,8 @@ class Setup(RunInput, frozen=True, dict=True):
         rules = self.rules
         if rules.queued:
             _check_queued(rules.network, parameters.network)
+        if rules.is_one_stream:
+            _check_one_stream(parameters.network, parameters.schedule, parameters.pp)
         cluster_parameters = parameters.part(ClusterParameters)
         choice = choose_cluster(cluster_parameters, self.input_network)
         layout, layout_diagnostics = self._resolve_layout(workload, choice)
@@ -143,7 +150,8 @@ class Setup(RunInput, frozen=True, dict=True):
     @property
     def least_forward_bytes(self) -> int:
         """The size that a smaller forward collective is raised to, bytes; 0 where none is."""
-        lifts = self.rules.network.lifts_forward and not self.rules.queued
+        rules = self.rules
+        lifts = rules.is_one_stream or (rules.network.lifts_forward and not rules.queued)
         return least_forward_bytes(self.workload) if lifts else 0
 
     @cached_property
@@ -157,7 +165,8 @@ class Setup(RunInput, frozen=True, dict=True):
     @cached_property
     def schedule(self) -> ScheduleParameters:
         """The parameters of the schedule, which the program chooses by its rows."""
-        return self.parameters.part(ScheduleParameters)
+        parameters = self.parameters.part(ScheduleParameters)
+        return replace(parameters, schedule="layer-loop") if self.rules.is_one_stream else parameters
 
     @property
     def is_searched(self) -> bool:
@@ -262,6 +271,14 @@ class Setup(RunInput, frozen=True, dict=True):
         degrees = self.parameters.part(DegreeParameters)
         if self.rules.queued:
             return policy_layout(workload, degrees, choice.npus, choice.first_dimension)
+        if self.rules.is_one_stream:
+            # It has no pipeline: the ranks of all stages are replicas.
+            layout, assumed = resolve_layout(workload, replace(degrees, pp=1), choice.npus)
+            stages = workload.header.pp or 1
+            if stages > 1:
+                message = f"pp {stages}: SimAI's simulator has no pipeline, its ranks are replicas"
+                assumed.append(header_diagnostic(workload, "warning", "pp-ignored", message, "pp"))
+            return layout, assumed
         degrees, diagnostics = with_stages_of_schedule(workload, self.parameters.schedule, degrees)
         npus = choice.npus
         if self.parameters.job_gpus is not None:
@@ -293,6 +310,22 @@ def _check_queued(model: NetworkModel, name: str) -> None:
             f"--network {printable(name, 60)}: dialect astra-sim-1 has its own queues, "
             f"{fitting} fits (--dialect simai takes the rows as SimAI does)"
         )
+
+
+def _check_one_stream(network: str, schedule: str | None, stages: int | None) -> None:
+    """Raises `UsageError` for what dialect simai-sim, with one collective at a time, cannot use."""
+    if network.partition(":")[0] != "flows":
+        raise UsageError(
+            f"--network {printable(network, 60)}: dialect simai-sim sends flows, flows fits "
+            "(--dialect simai runs on every network)"
+        )
+    if schedule not in (None, "layer-loop"):
+        raise UsageError(
+            f"--schedule {printable(str(schedule), 60)}: dialect simai-sim runs the rows once "
+            "forward and once back, layer-loop fits"
+        )
+    if (stages or 1) != 1:
+        raise UsageError(f"--pp {stages}: dialect simai-sim has no pipeline, 1 would fit")
 
 
 def _resolve_cluster(

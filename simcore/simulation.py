@@ -236,7 +236,10 @@ def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Dia
     workload, layout, scales = setup.workload, setup.layout, setup.overrides.layer_scales
     if setup.rules.queued:
         return build_policy_program(workload, layout, setup.schedule, setup.cluster.newest_first, scales)
-    return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
+    program, notes = build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
+    if setup.rules.is_one_stream:
+        program = replace(program, after_ns=workload.process_ns)
+    return program, notes
 
 
 def check_size(setup: Setup, program: Program, folding: Folding) -> None:

@@ -145,6 +145,8 @@ class Session:
     """Why the draft has no run."""
     running: bool = field(default=False, init=False)
     """Whether the draft is being run."""
+    following: str = field(default="", init=False)
+    """What came of a file that is followed, in words; "" where none is."""
     _draft: RunInput = field(init=False)
     _undo: list[RunInput] = field(default_factory=list, init=False)
     _redo: list[RunInput] = field(default_factory=list, init=False)
@@ -223,7 +225,12 @@ class Session:
         return [*changed, *(fact for fact in self.current.figures.headline(wide) if fact not in changed)]
 
     def changed_facts(self, wide: bool) -> list[str]:
-        """Returns the facts that differ from the run as opened, such as its schedule or replay."""
+        """Returns the facts that differ from the run as opened, such as its schedule or replay, behind what
+        came of a file that is followed.
+        """
+        return [*([self.following] if self.following else []), *self._changes_of_run(wide)]
+
+    def _changes_of_run(self, wide: bool) -> list[str]:
         if self.current is self.opened:
             return []
         facts = self.current.figures.headline(wide)
@@ -375,6 +382,37 @@ class Session:
         history_run.set_results(run)
         self._take_turn(history_run)
         self._drop_large_runs()
+
+    def reload(self, opened: Run, current: Run) -> None:
+        """Takes what its file, or directory, is now in place of the run as opened.
+
+        current: the run on the screen, made of that. Other runs of the history are computed again when they
+        are shown; the draft stays.
+        """
+        before, label = self.opened.setup.label, opened.setup.label
+        draft, is_draft = self.draft, self.draft != self.current.parameters
+        self.history = [
+            run
+            for index, run in enumerate(self.history)
+            if not index or label == before or run.label != label
+        ]
+        for run in self.history:
+            run.label = label if run.label == before else run.label
+            run.results, run.step_ns = None, None
+        labels = {run.label for run in self.history}
+        self.history += [
+            HistoryRun(Parameters(), label=other) for other in opened.setup.others if other not in labels
+        ]
+        for read in (opened, as_read(opened), current):
+            there = self.find_in_history(read)
+            if there is not None:
+                there.set_results(read)
+        self.other = None if current is opened else opened
+        self.opened, self.current, self.compared_run = opened, current, None
+        self._draft = opened.setup.with_parameters(draft) if is_draft else current.setup
+        self._undo.clear()
+        self._redo.clear()
+        self.stamps = stamps_of(opened.path, opened.diagnostics)
 
     def keep(self) -> int | None:
         """Keeps the run on the screen; returns its number, from 1; None if it is kept already."""

@@ -13,10 +13,9 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.model.costs import forward_flops, step_flops
 from simcore.model.gpu import Gpu, find_gpu
-from simcore.model.imbalance import expert_loads
 from simcore.model.maker import ModelMaker, ModelRows
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
-from simcore.model.training import Training
+from simcore.model.training import Training, resolve_loads
 from simcore.model.trust import published_error
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE
@@ -25,7 +24,14 @@ from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import Accounts
-from simcore.trace.contexts import Imbalance, InferenceFigures, MemoryLane, ModelFigures, Throughput
+from simcore.trace.contexts import (
+    Imbalance,
+    InferenceFigures,
+    LayerImbalance,
+    MemoryLane,
+    ModelFigures,
+    Throughput,
+)
 from simcore.units import duration, group_digits, plural
 
 # The kinds of groups whose communication a schedule can hide.
@@ -393,10 +399,8 @@ def _dropped_share(simulation: Simulation, capacity: float | None) -> float:
     model_rows = find_model_rows(simulation)
     assert model_rows is not None
     training = model_rows.training
-    moe = training.model.moe
-    assert moe is not None
     parameters = replace(simulation.setup.model, expert_capacity=capacity)
-    loads = expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+    loads, _ = resolve_loads(training, parameters)
     return loads.dropped / (loads.routed * training.ep) if loads is not None else 0.0
 
 
@@ -408,7 +412,7 @@ def find_imbalance(simulation: Simulation, step_ns: Callable[..., int | None]) -
     """
     model_rows = find_model_rows(simulation)
     loads = model_rows.training.loads if model_rows is not None else None
-    if loads is None:
+    if model_rows is None or loads is None:
         return None
     classes = simulation.timeline.classes
     most = max(loads.of_rank)
@@ -432,4 +436,9 @@ def find_imbalance(simulation: Simulation, step_ns: Callable[..., int | None]) -
         capacity,
         even_placement_ns,
         loads.of_rank,
+        tuple(
+            LayerImbalance(layer, of_layer.hot, of_layer.max_over_mean)
+            for layer, of_layer in enumerate(model_rows.training.layer_loads)
+            if of_layer is not None
+        ),
     )

@@ -31,6 +31,7 @@ from simcore.analysis.variants import Variants
 from simcore.cached_methods import cached_method, forget
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.program.ops import COMPUTE, LANE_OF_STREAM
+from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import Simulation, find_assumptions, simulate
 from simcore.trace.contexts import DimensionUse, PortUse, TwoJobs
@@ -352,6 +353,19 @@ class SimulationFigures(Run):
     def flow_report(self) -> FlowReport | None:
         """What flows sent over the links of a topology; None without flows."""
         return self.simulation.flow_report
+
+    @cached_property
+    def slowed_step_ns(self) -> int | None:
+        """The step time under congestion control; None where it would change nothing or is not told."""
+        if self.flow_report is None:
+            return None
+        from simcore.networks.flows import FlowNetwork
+
+        network, setup = self.simulation.network, self.simulation.setup
+        if not isinstance(network, FlowNetwork) or network.slowed_rules(self.flow_report) is None:
+            return None
+        parameters = replace(setup.parameters, congestion="dcqcn")
+        return simulate(setup.workload, parameters).step_time_ns
 
     @cached_property
     def ports(self) -> Ports | None:

@@ -125,11 +125,16 @@ class RunPricing:
         if self._sharing is not None:
             from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
 
+            engine = SharedNetworkEngine
+            if program.after_ns:
+                from simcore.engine.one_stream import OneStreamEngine
+
+                engine = OneStreamEngine
             transmissions = self._changed_traffic(change)
             while True:
                 traffic = Traffic(transmissions, self._sharing.make_transport(folding))
                 self.transport = traffic.transport
-                times = SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
+                times = engine(program, folding, durations, traffic, cancelled).run()
                 if not self._sharing.refine(self.transport):
                     return times
         return Engine(program, folding, durations, cancelled).run()

@@ -17,7 +17,7 @@ from typing import Any
 
 from simcore.flows.log import FlowLog
 from simcore.flows.routes import Route
-from simcore.flows.traffic import FlowPort, FlowRules, FlowTraffic
+from simcore.flows.traffic import FlowPort, FlowReport, FlowRules, FlowTraffic
 from simcore.records import replace
 from simcore.topology import Topology
 from simcore.topology.packets import ACK_BYTES, DCQCN, HEADER_BYTES, Marks
@@ -32,8 +32,9 @@ _GAIN = 1 / 256
 _ADDED_GBPS, _ADDED_LATER_GBPS, _LEAST_GBPS = 0.05, 0.1, 0.1
 _NO_WINDOW = 1 << 62
 # So many packets times links are simulated at most, 5 s; 0.5 s where no flow waits for another and nothing
-# slows flows down: then the busiest port decides, of which shares tell the same end within 3 %.
-MOST_HOPS, MOST_FREE_HOPS = 700_000, 100_000
+# slows flows down: then the busiest port decides, of which shares tell the same end within 3 %. For a range
+# that nobody asked for a second is enough.
+MOST_HOPS, MOST_FREE_HOPS, MOST_RANGE_HOPS = 700_000, 100_000, 200_000
 
 
 class _Port:
@@ -80,8 +81,8 @@ class _PacketPath:
 class _PacketFlow:
     __slots__ = (
         "acked", "acks", "alpha", "alpha_ns", "arrived", "first_mark_ns", "gbps", "got", "has_mark", "hops",
-        "is_due", "is_marked", "key", "label", "links", "most_gbps", "most_window", "next_ns", "port", "sent",
-        "size", "stage", "start_ns", "target_gbps", "version", "window",
+        "is_due", "is_marked", "key", "label", "links", "most_gbps", "most_window", "next_ns", "port",
+        "sent_bytes", "size", "stage", "start_ns", "target_gbps", "version", "window",
     )  # fmt: skip
 
     def __init__(
@@ -100,7 +101,7 @@ class _PacketFlow:
         self.window = self.most_window = window
         self.start_ns = start_ns
         self.arrived, self.key, self.label = arrived, key, label
-        self.sent = 0
+        self.sent_bytes = 0
         self.got = 0
         self.acked = 0
         # When it may send again at its rate.
@@ -149,7 +150,7 @@ class PacketTraffic(FlowTraffic):
         flow = _PacketFlow(path, size, self._window_bytes, when, arrived, key, label)
         # Ranks that send at one time do it in their order.
         source = self._source(route.links[0])
-        heappush(self._events, (when, self.now, source, -self._number(), _BEGIN, flow))
+        heappush(self._events, (when, self.now, source, -self._next_id(), _BEGIN, flow))
 
     def _make_path(self, route: Route) -> _PacketPath | None:
         """Returns the ports of a route; None inside a server."""
@@ -174,7 +175,7 @@ class PacketTraffic(FlowTraffic):
     def run_until(self, last: int) -> None:
         """Runs all events up to a time, inclusive."""
         events: list[Any] = self._events
-        number = self._number
+        next_id = self._next_id
         payload, is_dcqcn = self.rules.packets.payload, self._is_dcqcn
         while events and events[0][0] <= last:
             now = events[0][0]
@@ -214,7 +215,7 @@ class PacketTraffic(FlowTraffic):
                         port.arrivals.append((now, port.came))
                         port.leaves.append((start, port.came))
                     heappush(
-                        events, (start + ns + wire_ns, start, made_ns, number(), code + 1, flow, size, mark)
+                        events, (start + ns + wire_ns, start, made_ns, next_id(), code + 1, flow, size, mark)
                     )
                 else:
                     flow.got += size
@@ -227,7 +228,9 @@ class PacketTraffic(FlowTraffic):
                         start, made_ns = now, event[1]
                     port.start_ns = start
                     port.free_ns = start + ns
-                    heappush(events, (start + ns + wire_ns, start, made_ns, number(), _ACK, flow, size, mark))
+                    heappush(
+                        events, (start + ns + wire_ns, start, made_ns, next_id(), _ACK, flow, size, mark)
+                    )
             elif _ACK <= code < _BEGIN:
                 flow, size, mark = event[5], event[6], event[7]
                 acks = flow.acks
@@ -247,7 +250,7 @@ class PacketTraffic(FlowTraffic):
                         port.arrivals.append((now, port.came))
                         port.leaves.append((start, port.came))
                     heappush(
-                        events, (start + ns + wire_ns, start, made_ns, number(), code + 1, flow, size, mark)
+                        events, (start + ns + wire_ns, start, made_ns, next_id(), code + 1, flow, size, mark)
                     )
                 else:
                     flow.acked += size
@@ -300,45 +303,45 @@ class PacketTraffic(FlowTraffic):
             return
         flows = port.flows
         count = len(flows)
-        chosen = over = -1
+        turn = over = -1
         for offset in range(1, count + 1):
             index = (offset + port.last) % count
             flow = flows[index]
-            if flow.sent < flow.size and flow.sent - flow.acked < flow.window:
+            if flow.sent_bytes < flow.size and flow.sent_bytes - flow.acked < flow.window:
                 if flow.next_ns <= now:
-                    chosen = index
+                    turn = index
                     break
             elif flow.acked >= flow.size and (over < 0 or index < over):
                 over = index
         if over >= 0:
             # Those that are over leave the list, as they are met.
-            flow_chosen = flows[chosen] if chosen >= 0 else None
+            next_flow = flows[turn] if turn >= 0 else None
             flows[over:] = [flow for flow in flows[over:] if flow.acked < flow.size]
-            if flow_chosen is not None and chosen > over:
-                chosen = flows.index(flow_chosen, over)
-        if chosen < 0:
+            if next_flow is not None and turn > over:
+                turn = flows.index(next_flow, over)
+        if turn < 0:
             next_ns = min((flow.next_ns for flow in flows), default=now)
             if next_ns > now and port.wake_ns <= now:
                 port.wake_ns = next_ns
                 self._push(next_ns, _WAKE, port)
             return
-        flow = flows[chosen]
-        port.last = chosen
+        flow = flows[turn]
+        port.last = turn
         payload = self.rules.packets.payload
         _, ns, wire_ns = flow.hops[0]
-        size = flow.size - flow.sent
+        size = flow.size - flow.sent_bytes
         if size >= payload:
             size = payload
         else:
             ns = int((size + HEADER_BYTES) * 8 / port.gbps)
-        flow.sent += size
+        flow.sent_bytes += size
         flow.next_ns = now + (ns if flow.gbps == port.gbps else int((size + HEADER_BYTES) * 8 / flow.gbps))
         port.free_ns = now + ns
         port.start_ns = now
         port.is_pending = True
-        number = self._number
-        heappush(self._events, (now + ns, now, self._made_ns, number(), _READY, port))
-        heappush(self._events, (now + ns + wire_ns, now, self._made_ns, number(), _DATA, flow, size, False))  # type: ignore[misc]
+        next_id = self._next_id
+        heappush(self._events, (now + ns, now, self._made_ns, next_id(), _READY, port))
+        heappush(self._events, (now + ns + wire_ns, now, self._made_ns, next_id(), _DATA, flow, size, False))  # type: ignore[misc]
 
     def _end_packets(self, flow: _PacketFlow) -> None:
         """Takes a flow off its links when its last byte has come."""
@@ -422,6 +425,15 @@ class PacketTraffic(FlowTraffic):
 def make_traffic(topology: Topology, rules: FlowRules, log: FlowLog | None = None) -> FlowTraffic:
     """Returns the traffic of a run, with nothing on it yet."""
     return (FlowTraffic if rules.detail == "shares" else PacketTraffic)(topology, rules, log)
+
+
+def slowed_rules(report: FlowReport, rules: FlowRules) -> FlowRules | None:
+    """Returns the rules of a run that has what congestion control would do to it; None where it would do
+    nothing, or takes more than a second to tell.
+    """
+    if rules.congestion != "none" or not report.marked_ports() or report.packet_hops > MOST_RANGE_HOPS:
+        return None
+    return replace(rules, congestion="dcqcn") if rules.packets.control == DCQCN else None
 
 
 def finer_rules(traffic: FlowTraffic) -> FlowRules | None:

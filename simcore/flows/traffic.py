@@ -135,6 +135,13 @@ class FlowReport(NamedTuple):
     """`shares`, `outer` or `all`, as in `FlowRules`."""
     congestion: str = "none"
     """Whether marked flows slow down, as in `FlowRules`."""
+    packet_hops: int = 0
+    """How many packets crossed links between servers, each link counted."""
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether its times have what congestion control does."""
+        return self.congestion != "none" and (self.detail != "shares" or not self.marked_ports())
 
     def marked_ports(self) -> list[FlowPort]:
         """Returns the ports at which congestion control would slow flows down, the first marked first."""
@@ -264,7 +271,7 @@ class FlowTraffic:
         self._paths: dict[Route, _Path] = {}
         self._events: list[tuple[int, int, int, int, int, Any]] = []
         # The next number of an event: those of one time run in the order in which they were made.
-        self._number = numbers(1).__next__
+        self._next_id = numbers(1).__next__
         # Bundles that move, since when any does, when rates were found last, and when they will be.
         self._moving = 0
         self._busy_since = 0
@@ -272,8 +279,8 @@ class FlowTraffic:
         self._due_ns = -1
         self._has_start = False
         # Whether shares may be wrong: a port of a switch, or one whose flows have followers, held several
-        # back, or acknowledgements that wait may stop a window. What collectives say of themselves: flows wait for others, and some of these
-        # are inside servers and others between them.
+        # back, or acknowledgements that wait may stop a window. What collectives say of themselves: flows
+        # wait for others, and some of these are inside servers and others between them.
         self.is_coupled = self.has_chains = self.has_mixed_rings = False
         # Link -> bundles on it.
         self._bundles_on: dict[int, dict[_Bundle, None]] = {}
@@ -389,7 +396,14 @@ class FlowTraffic:
         control = self.rules.packets.control_name if not self._plain else ""
         rules = self.rules
         return FlowReport(
-            self.last_end_ns, self.flows, self.port_uses(), control, self.log, rules.detail, rules.congestion
+            self.last_end_ns,
+            self.flows,
+            self.port_uses(),
+            control,
+            self.log,
+            rules.detail,
+            rules.congestion,
+            self.packet_hops()[1],
         )
 
     def packet_hops(self) -> tuple[int, int]:
@@ -431,7 +445,7 @@ class FlowTraffic:
         return uses
 
     def _push(self, when: int, kind: int, item: Any) -> None:
-        heappush(self._events, (when, self.now, 0, self._number(), kind, item))
+        heappush(self._events, (when, self.now, 0, self._next_id(), kind, item))
 
     def _begin(self, flow: _Flow) -> None:
         path = flow.path
@@ -446,7 +460,7 @@ class FlowTraffic:
         self._has_start = True
         self._serve(bundle)
         bundle.count += 1
-        heappush(bundle.ends, (bundle.served + self._work(flow.size), self._number(), flow))
+        heappush(bundle.ends, (bundle.served + self._work(flow.size), self._next_id(), flow))
         for link, _ in path.uses:
             self._touched[link] = None
         for link, share in path.carried:
@@ -517,8 +531,9 @@ class FlowTraffic:
         paths = [bundle.path for bundle in bundles]
         rates, bottlenecks = fair_rates([path.uses for path in paths], counts, [path.cap for path in paths])
         full: dict[int, int] = {}
-        for link, count in zip(bottlenecks, counts, strict=True):
-            full[link] = full.get(link, 0) + count
+        for path, link, count in zip(paths, bottlenecks, counts, strict=True):
+            # What acknowledgements take of a full port is no flow of it.
+            full[link] = full.get(link, 0) + (count if link in path.links else 0)
         for link in links:
             self._full(link, link in full)
         for link, flows in full.items():

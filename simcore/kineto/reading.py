@@ -301,7 +301,7 @@ class _Reader:
         return devices
 
     def _read(self) -> None:
-        """Takes each event to its columns. Most are operations of devices and of the host, and launches: these
+        """Takes each event to its columns. Most are operations of devices and of the host, and launches: they
         are taken here without a call each.
         """
         first = 0
@@ -377,6 +377,8 @@ class _Reader:
                     take(event_index, event)
             first += len(batch)
             self._flush()
+        # They refer to this reader, which would hold the bytes of the file until the next collection.
+        self.takers.clear()
 
     # -- events ----------------------------------------------------------------------
 
@@ -527,7 +529,7 @@ class _Reader:
         ns = whole_us * 1000 if whole_us == us else round(us * 1000)
         return ns + (self.base if base is None else base)
 
-    def _all_ns(self, times: list[float]) -> list[int]:
+    def _all_ns(self, times: Sequence[float]) -> list[int]:
         """Returns times that are known to fit as ns."""
         base = self.base
         return [
@@ -546,18 +548,24 @@ class _Reader:
 
     def _select_possible(self, batch: DeviceEvents) -> DeviceEvents:
         """Returns the events with a stream and with times that fit, their arguments decoded."""
-        batch.decode_args()
-        if -1 in (args.stream for args in batch.args):
-            batch = batch.select(args.stream != -1 for args in batch.args)
-        fits = [-MOST_US < (event.ts or 0) < MOST_US and (event.dur or 0) < MOST_US for event in batch.events]
+        batch.decode()
+        streams = [args.stream for args in batch.args]
+        if -1 in streams:
+            batch = batch.select(stream != -1 for stream in streams)
+        times, lengths = batch.times, batch.lengths
+        if times and min(times) > -MOST_US and max(times) < MOST_US and max(lengths) < MOST_US:
+            return batch
+        fits = [
+            -MOST_US < time < MOST_US and length < MOST_US
+            for time, length in zip(times, lengths, strict=True)
+        ]
         self.impossible += fits.count(False)
-        return batch.select(fits) if False in fits else batch
+        return batch.select(fits)
 
     def _add(self, columns: DeviceRows, batch: DeviceEvents) -> None:
         if not batch:
             return
-        events, base = batch.events, self.base
-        times, lengths = [event.ts or 0 for event in events], [event.dur or 0 for event in events]
+        base, times, lengths = self.base, batch.times, batch.lengths
         if min(times) > -_EXACT_US and max(times) < _EXACT_US:
             start = [round(us * 1000) + base for us in times]
         else:
@@ -569,9 +577,9 @@ class _Reader:
             dur = [round(us * 1000) for us in lengths]
         else:
             dur = [*map(self._ns, batch.indices, lengths, repeat(0))]
-        kinds = {event.cat for event in events}
-        copies = {kind for kind in kinds if kind in COPIES or (kind not in KERNELS and is_copy(kind))}
-        are_copies = [event.cat in copies for event in events] if copies else bytes(len(events))
+        kinds = [event.cat for event in batch.events]
+        copies = {kind for kind in {*kinds} if kind in COPIES or (kind not in KERNELS and is_copy(kind))}
+        are_copies = map(copies.__contains__, kinds) if copies else bytes(len(batch))
         columns.take(batch, start, dur, are_copies, self.pool, self.triples)
 
     def _devices(self) -> list[Recording]:

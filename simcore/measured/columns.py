@@ -168,10 +168,10 @@ class HostColumns(Struct):
 
         launches = self.launch, self.launched, self.launcher
         if not isinstance(ops, range):
-            launches = (
-                array("q", map(self.launch.__getitem__, ops)), array("q", map(self.launched.__getitem__, ops)),
-                array("i", map(self.launcher.__getitem__, ops)),
-            )  # fmt: skip
+            launch, launched, launcher = (
+                array(column.typecode, map(column.__getitem__, ops)) for column in launches
+            )
+            launches = launch, launched, launcher
         return HostColumns(
             list(compress(self.name, inside)), part(self.start), part(self.end), part(self.thread),
             part(self.line), self.threads, *launches,

@@ -276,6 +276,8 @@ def stage_memory(
     chunk_changes: when its schedule keeps and frees a chunk (`StageProgram`). expert: the rank's index in an
     expert group, by default that of the rank whose experts get most.
     """
+    if expert is None and training.layer_loads:
+        expert = _fullest_expert_rank(training, stage)
     if training.inference is not None:
         return _inference_memory(training, stage)
     parameters = stage_parameters(training, stage)
@@ -324,6 +326,17 @@ def _inference_memory(training: Training, stage: int) -> StageMemory:
         stage, weights, 0, 0, activations, logits, 0, _context(training), fragmentation, 1,
         stage_cache(training, stage),
     )  # fmt: skip
+
+
+def _fullest_expert_rank(training: Training, stage: int) -> int:
+    """Returns the place in an expert group of the rank whose experts get most in the layers of a stage."""
+    tokens = [0] * training.ep
+    for chunk in training.stage_chunks:
+        for layer in training.layers_of(stage, chunk):
+            loads = training.layer_loads[layer]
+            if loads is not None:
+                tokens = [sum(pair) for pair in zip(tokens, loads.of_rank, strict=True)]
+    return tokens.index(max(tokens))
 
 
 def _context(training: Training) -> int:
@@ -428,14 +441,16 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     for chunk in training.stage_chunks:
         layers = training.layers_of(stage, chunk)
         # The last layer of a chunk is never offloaded.
+        # Where layers have loads of their own, each counts by itself.
         kinds = Counter(
-            (training.model.kind_of(layer), training.recomputes(index))
+            (layer if training.layer_loads else 0, training.model.kind_of(layer), training.recomputes(index))
             for index, layer in enumerate(layers)
             if not training.offloads(index) or layer == layers[-1]
         )
         size = sum(
-            count * layer_activations(training, kind, _recompute_of(training, is_whole), expert)
-            for (kind, is_whole), count in kinds.items()
+            count
+            * layer_activations(training.of_layer(layer), kind, _recompute_of(training, is_whole), expert)
+            for (layer, kind, is_whole), count in kinds.items()
         )
         size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:

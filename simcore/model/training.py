@@ -9,7 +9,7 @@ from collections.abc import Callable
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import DEFAULT_ENGINE, ENGINES
 from simcore.model.gpu import find_gpu
-from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.imbalance import ExpertLoads, expert_loads, layer_loads, mean_loads
 from simcore.model.inference import InferenceStep, resolve_step
 from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
@@ -108,7 +108,9 @@ class Training(Struct, frozen=True):
     overlap_tp: bool = False
     """Whether tensor-parallel collectives overlap with products."""
     loads: ExpertLoads | None = None
-    """The loads of the experts; None where all get the same."""
+    """The loads of the experts, of all layers or their mean; None where all get the same."""
+    layer_loads: tuple[ExpertLoads | None, ...] = ()
+    """The loads of each layer, where layers differ; None of one without uneven loads."""
     etp: int = 1
     """Ranks of a tp group that divide each expert among them: 1, or all."""
     capacity: float = 0.0
@@ -324,6 +326,17 @@ class Training(Struct, frozen=True):
         """How many layers predict further tokens."""
         return sum(self.position_predictions)
 
+    def of_layer(self, layer: int) -> Training:
+        """Returns the training with the loads of a layer for those of all."""
+        if not self.layer_loads:
+            return self
+        key = id(self), -1 - layer
+        if key not in _OF_KIND:
+            while len(_OF_KIND) >= _MOST_CACHED:
+                del _OF_KIND[next(iter(_OF_KIND))]
+            _OF_KIND[key] = self, replace(self, loads=self.layer_loads[layer], layer_loads=())
+        return _OF_KIND[key][1]
+
     def of_kind(self, kind: int) -> Training:
         """Returns the training of a model whose layers are all of a kind."""
         if not self.model.kinds:
@@ -345,7 +358,7 @@ class Training(Struct, frozen=True):
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
 
 
-# Trainings of one kind of layer, with the training that they are of, whose id is the key.
+# Trainings of one kind of layer or of one layer, with the training that they are of, whose id is the key.
 _OF_KIND: dict[tuple[int, int], tuple[Training, Training]] = {}
 _MOST_CACHED = 256
 
@@ -414,7 +427,11 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
     pipeline = resolve_layers(
-        model, parameters, pp, chunks, lambda position: _stage_of(position, pp, placement, parameters.routes),
+        model,
+        parameters,
+        pp,
+        chunks,
+        lambda position: _stage_of(position, pp, placement, parameters.routes),
         diagnostics,
     )
     if pp > 1 and chunks == 1 and parameters.virtual_stages is None and parameters.schedule is None:
@@ -453,7 +470,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, etp=_expert_tensor_degree(training, parameters))
     training = replace(training, capacity=_padded_capacity(training, parameters))
     training = _with_dispatch(training, parameters)
-    training = replace(training, loads=_loads(training, parameters))
+    training = _with_loads(training, parameters)
     training = replace(training, packing=_packing(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
 
@@ -738,9 +755,10 @@ def _range_words(least: int, most: int) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:
-    """Returns the loads of the experts. Raises `UsageError` where the model has no experts."""
-    moe = training.model.moe
+def _with_loads(training: Training, parameters: ModelParameters) -> Training:
+    """Returns the training with the loads of its experts. Raises `UsageError` where the model has none."""
+    model = training.model
+    moe = model.moe
     for field in ("expert_imbalance", "expert_capacity", "expert_placement"):
         if getattr(parameters, field) is None:
             continue
@@ -757,8 +775,21 @@ def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | Non
         choices = ", ".join(flag_of("expert_placement").choices)
         raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {choices} is expected")
     if moe is None:
-        return None
-    return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+        return training
+    loads, each = resolve_loads(training, parameters)
+    return replace(training, loads=loads, layer_loads=each)
+
+
+def resolve_loads(
+    training: Training, parameters: ModelParameters
+) -> tuple[ExpertLoads | None, tuple[ExpertLoads | None, ...]]:
+    """Returns the loads of the experts of a model with experts, as `Training.loads` and `layer_loads`."""
+    model = training.model
+    assert model.moe is not None
+    sizes = model.moe.experts, training.ep, training.routed_tokens
+    has_experts = [model.is_moe(layer) for layer in range(model.layers)]
+    each = layer_loads(parameters, *sizes, has_experts)
+    return (mean_loads(each), each) if each else (expert_loads(parameters, *sizes), ())
 
 
 def _packing(training: Training, parameters: ModelParameters) -> Packing | None:
@@ -919,8 +950,8 @@ def _chunks_of_routes(parameters: ModelParameters, pp: int) -> tuple[int, str]:
         return chunks, "file"
     if len(routes) > 2 or chunks > 1:
         raise UsageError(
-            f"{words}: its micro-batches take {len(routes)} ways through {plural(chunks, 'chunk')} of a stage; "
-            "two ways through one chunk each would fit"
+            f"{words}: its micro-batches take {len(routes)} ways through {plural(chunks, 'chunk')} of a "
+            "stage; two ways through one chunk each would fit"
         )
     if parameters.overlap_grad_reduce or parameters.overlap_param_gather:
         raise UsageError(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError, printable
-from simcore.flows.collectives import Collective, estimate_flows
+from simcore.flows.collectives import Collective, estimate_flows, make_collective, start_collective
 from simcore.flows.log import FlowLog, Transmission
-from simcore.flows.packets import finer_rules, make_traffic
+from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
@@ -50,6 +50,9 @@ class FlowTransport:
         self._ranks = ranks
         self._job = job
         self._over: list[object] = []
+        # Collectives that some members have begun, and what their members wait with.
+        self._collectives: dict[object, Collective] = {}
+        self._tokens: dict[object, dict[int, object]] = {}
 
     def start(
         self,
@@ -62,13 +65,10 @@ class FlowTransport:
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
         self.traffic.now = max(now, self.traffic.now)
-        label = -1
-        if self.traffic.log is not None:
-            label = len(self.traffic.log.transmissions)
-            self.traffic.log.transmissions.append(Transmission(stream, senders[0], now, self._job))
+        label = self._label(now, stream, senders[0])
         if payload.collective is not None:
             ranks = sorted(self._ranks[sender] for sender in senders)
-            Collective(
+            start_collective(
                 self.traffic,
                 ranks,
                 payload.collective,
@@ -84,6 +84,41 @@ class FlowTransport:
             self.traffic.send(
                 delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
             )
+
+    def _label(self, now: int, stream: int, sender: int) -> int:
+        """Returns the number in the log of what is sent now; -1 without a log."""
+        log = self.traffic.log
+        if log is None:
+            return -1
+        log.transmissions.append(Transmission(stream, sender, now, self._job))
+        return len(log.transmissions) - 1
+
+    def join(
+        self,
+        now: int,
+        key: object,
+        payload: FlowPayload,
+        members: Sequence[int],
+        member: int,
+        token: object,
+        stream: int,
+    ) -> None:
+        """Begins the part of one rank class in the collective of a key."""
+        self.traffic.now = max(now, self.traffic.now)
+        assert payload.collective is not None
+        tokens = self._tokens.setdefault(key, {})
+        if key not in self._collectives:
+            ranks = sorted(self._ranks[index] for index in members)
+            collective = make_collective(
+                self.traffic, ranks, payload.collective, payload.size, lambda _: None,
+                self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+            )  # fmt: skip
+            if collective is None:
+                self._over.append(token)
+                return
+            self._collectives[key] = collective
+        tokens[self._ranks[member]] = token
+        self._collectives[key].begin(self._ranks[member])
 
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""
@@ -124,8 +159,8 @@ class FlowNetwork(SimulatedAlone):
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
         traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
-        ranks = list(map(self.gpu_of, ranks))
-        Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
+        gpus = list(map(self.gpu_of, ranks))
+        start_collective(traffic, gpus, group_collective.collective, group_collective.size, lambda _: None)
         traffic.run()
         return traffic.last_end_ns
 
@@ -168,6 +203,10 @@ class FlowNetwork(SimulatedAlone):
     def _transport(self, folding: Folding, traffic: FlowTraffic, job: int) -> PortTransport:
         gpus = [self.gpu_of(one.ranks.blocks[0].first) for one in folding.classes]
         return FlowTransport(traffic, gpus, job)
+
+    def slowed_rules(self, report: FlowReport) -> FlowRules | None:
+        """Returns the rules under which congestion control slows a run down; None where that is not told."""
+        return slowed_rules(report, self.rules)
 
     def refine(self, transport: PortTransport) -> bool:
         """Returns whether the run is made again, as packets, after what its shares have shown."""

@@ -103,7 +103,11 @@ def make_device_segments(rank_index: int, rank: RankTrace, meetings: Mapping[Cal
             walk.segments.add(AWAIT, (walk.now, max(walk.now, time)), op, meeting=meeting)
             walk.now = max(walk.now, time)
     walk.until(rank.last_ns)
-    return walk.segments
+    segments = walk.segments
+    if not events:
+        # Nothing is of several ranks: one column is enough.
+        segments.meeting = segments.message = segments.received = segments.sub
+    return segments
 
 
 class _DeviceWalk:
@@ -115,7 +119,7 @@ class _DeviceWalk:
         # Compute, one at a time; then copies, in the holes.
         self.start, self.end, self.op = self.computed = _one_at_a_time(rank, _COMPUTES)
         # Where the phase of compute changes.
-        phases = bytes([*map(rank.ops.stated_category.__getitem__, self.op)])
+        phases = bytes(map(rank.ops.stated_category.__getitem__, self.op))
         self.changes = list(compress(range(1, len(phases)), map(ne, phases[1:], phases)))
         copies = [*compress(range(len(rank.ops)), rank.ops.stated_category.translate(_COPIES))]
         if copies:
@@ -144,7 +148,8 @@ class _DeviceWalk:
         ]
         # None lie on each other, and both are in order: sorting merges two runs.
         order = sorted(range(len(columns[0])), key=columns[0].__getitem__)
-        self.start, self.end, self.op = (array("q", [*map(column.__getitem__, order)]) for column in columns)
+        self.start, self.end = (array("q", map(column.__getitem__, order)) for column in columns[:2])
+        self.op = array("i", map(columns[2].__getitem__, order))
 
     def waited(self, start: int, end: int) -> tuple[int, int]:
         """Returns (from, to) of the rank's wait for a collective that ran from start to end."""
@@ -191,7 +196,8 @@ class _DeviceWalk:
         lasts = bytes(map(ne, start, end))
         if 0 in lasts:
             kind = bytearray(compress(kind, lasts))
-            start, end, op = (array("q", compress(column, lasts)) for column in (start, end, op))
+            start, end = (array("q", compress(column, lasts)) for column in (start, end))
+            op = array("i", compress(op, lasts))
         self.segments.extend(kind, start, end, op)
         self.now, self.next = ends[-1], last
 
@@ -202,15 +208,15 @@ def _one_at_a_time(rank: RankTrace, kinds_table: bytes) -> tuple[array[int], arr
     kinds_table: a table for `translate`, 1 for the kinds of operations to take.
     """
     ops = rank.ops
-    lasting = bytes(map(lt, ops.start, ops.end))
-    mask = bytes(map(and_, ops.stated_category.translate(kinds_table), lasting))
-    start, end, which = (
-        array("q", compress(column, mask)) for column in (ops.start, ops.end, range(len(ops)))
-    )
+    mask = bytes(map(and_, ops.stated_category.translate(kinds_table), map(lt, ops.start, ops.end)))
+    start, end, which = ops.start, ops.end, array("i", range(len(ops)))
+    if 0 in mask:
+        start, end = (array("q", compress(column, mask)) for column in (start, end))
+        which = array("i", compress(which, mask))
     if all(map(le, end, start[1:])):
         return start, end, which
     reached = 0
-    columns = array("q"), array("q"), array("q")
+    columns = array("q"), array("q"), array("i")
     for begin, over, op in sorted(zip(start, end, which, strict=True)):
         begin = max(begin, reached)
         if over > begin:

@@ -195,7 +195,7 @@ class Bounds:
             return 0
         setup = Setup(self.workload, shortest.parameters)
         parameters = setup.parameters
-        if setup.rules.network.needs_all_ranks:
+        if setup.rules.network.needs_all_ranks or training.layer_loads:
             return 0
         units = self._units_of(setup, training)
         rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))

@@ -158,7 +158,7 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
         training.recompute, training.recompute_layers, training.recompute_rows, training.loads, training.etp,
-        training.capacity,
+        training.capacity, training.layer_loads,
         training.precision, training.engine, training.compiled, training.overlap_tp,
         training.cp_comm_type, training.cp_heads, training.zero, training.grad_bytes,
     )  # fmt: skip

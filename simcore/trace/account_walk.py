@@ -164,7 +164,14 @@ class _Walk:
     def book_stretch(self, now: int, first: int, last: int) -> bool:
         """Books spans at once; returns False where one waits, leaves a gap, or takes no time."""
         ready, end = self.spans.ready, self.spans.end
-        if ready[first] != now or ready[first + 1 : last] != end[first : last - 1]:
+        if ready[first] != now:
+            return False
+        if last - first < _LONG:
+            follow = ready[first + 1 : last] == end[first : last - 1]
+        else:
+            # No parts are copied.
+            follow = memoryview(ready)[first + 1 : last] == memoryview(end)[first : last - 1]
+        if not follow:
             return False
         lengths = self.lengths[8 * first : 8 * last]
         # Eight zero bytes may lie across two neighbours.

@@ -174,6 +174,10 @@ class NetworkUse(Protocol):
         """What flows sent over the links of a topology; None without flows."""
 
     @property
+    def slowed_step_ns(self) -> int | None:
+        """The step time under congestion control; None where it would change nothing or is not told."""
+
+    @property
     def ports(self) -> Ports | None:
         """What each port carried; None of a network without links."""
 
@@ -196,6 +200,7 @@ class Links(NamedTuple):
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
     flow_report: FlowReport | None = None
+    slowed_step_ns: int | None = None
     ports: Ports | None = None
     two_jobs: TwoJobs | None = None
 
@@ -277,6 +282,17 @@ class ModelFigures(Struct, frozen=True, dict=True):
         return self.fullest.needed <= self.limit
 
 
+class LayerImbalance(NamedTuple):
+    """The loads of a layer's experts."""
+
+    layer: int
+    """The layer, from 0."""
+    hot_position: int
+    """The place in an expert group of the rank whose experts get most tokens."""
+    max_over_mean: float
+    """The tokens of that rank over the mean."""
+
+
 class Imbalance(Struct, frozen=True):
     """The effects of uneven loads of experts; a field is None where it is not known, would change nothing, or
     is a parameter already.
@@ -297,7 +313,9 @@ class Imbalance(Struct, frozen=True):
     placed_ns: int | None
     """The step with experts placed evenly, ns."""
     tokens: tuple[int, ...]
-    """The tokens of the ranks of an expert group, by position."""
+    """The tokens of the ranks of an expert group, by position; of all layers the mean, where they differ."""
+    by_layer: tuple[LayerImbalance, ...] = ()
+    """The layers with uneven loads, where layers differ."""
 
 
 class FileMemory(Struct, frozen=True):

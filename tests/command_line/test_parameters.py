@@ -42,7 +42,7 @@ def test_a_word_has_its_choices() -> None:
         "rank_order": ("tp-ep-dp-pp", "tp-pp-dp"),
         "schedule": tuple(SCHEDULES),
         "stage_layout": ("uniform", "megatron"),
-        "dialect": ("simai", "astra-sim-1", "astra-sim-2"),
+        "dialect": ("simai", "simai-sim", "astra-sim-1", "astra-sim-2"),
         "network": ("analytical", "shared", "busbw:FILE", "simai-auto", "links", "flows"),
         "flow_model": ("ns3", "plain"),
         "ecmp": ("simai", "seeded", "balanced"),

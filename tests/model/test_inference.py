@@ -24,6 +24,8 @@ from simcore.diagnostics import UsageError
 from simcore.model.gpu import find_gpu
 from simcore.model.known_models import MODELS
 from simcore.model.kv_cache import layer_cache
+from simcore.model.launch import write_launch
+from simcore.model.launch.fields import LaunchParameters
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Mla, Model
 from simcore.model.training import resolve_training
@@ -33,6 +35,7 @@ from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.trace.contexts import InferenceFigures, ModelFigures
+from simcore.words.simulated_sentences import find_sentences
 from simcore.workload.model import ModelParameters
 
 LLAMA = MODELS["llama-3-8b"]
@@ -116,6 +119,18 @@ def test_a_decoded_token_takes_what_reading_weights_and_cache_takes() -> None:
     assert read <= inference.moved_bytes <= 1.01 * read
     assert inference.hbm_share == pytest.approx(inference.moved_bytes / simulation.step_time_ns / 3350)
     assert inference.latency_ns == simulation.step_time_ns
+
+
+def test_a_decoded_token_computes_with_the_keys_of_its_window() -> None:
+    """By hand: two operations a parameter of the layers and the output layer, and a product of each head's
+    query and its output with each key and value that it sees.
+    """
+    linears = LLAMA.parameters - 2 * LLAMA.embedding - 65 * LLAMA.norm
+    for window, keys in ((0, 5000), (512, 512)):
+        simulation = run_of(replace(LLAMA, window=window), decode=4, context=4999, gpu="h100")
+        flops = 4 * (2 * linears + 2 * LLAMA.embedding + 32 * 2 * 32 * keys * 256)
+        tflops = figures_of(simulation)[0].throughput.model_tflops_per_gpu
+        assert tflops == pytest.approx(flops / simulation.step_time_ns / 1e3)
 
 
 def test_prompts_take_what_their_products_take() -> None:
@@ -215,6 +230,17 @@ def test_experts_are_divided_over_tp_or_get_tokens_of_all() -> None:
         ("ALLREDUCE", "tp", act): 1 + 32, ("ALLTOALL", "ep", 2 * act // 4): 2 * 32,
         ("ALLGATHER", "tp", act): 32, logits: 1,
     }  # fmt: skip
+
+
+def test_with_sequence_parallelism_prompts_are_gathered_and_scattered() -> None:
+    act = 2 * 2048 * 4096
+    for model in (LLAMA, MIXTRAL):
+        sent = sent_by(run_of(model, prefill=2048, tp=4, sequence_parallel="on"))
+        vocab = -(-model.vocab // 512) * 512
+        assert sent == {
+            ("REDUCESCATTER", "tp", act): 1 + 2 * 32, ("ALLGATHER", "tp", act): 2 * 32,
+            ("ALLGATHER", "tp", 2 * vocab): 1,
+        }  # fmt: skip
 
 
 def test_ranks_of_a_sequence_merge_what_they_made_of_their_parts_of_the_cache() -> None:
@@ -341,6 +367,27 @@ def test_layers_of_every_kind_have_a_cache() -> None:
         assert run_of(model, prefill=1000).step_time_ns > simulation.step_time_ns / 4
 
 
+@pytest.mark.parametrize(
+    ("name", "bytes_of_sequence"),
+    [
+        # 24 layers, every second one with a window of 128; 8 key-value heads of 64.
+        ("openai--gpt-oss-20b", 12 * (128 + 5000) * 8 * 2 * 64 * 2),
+        # 61 layers of a latent vector of 512 and a rotary key of 64.
+        ("moonshotai--Kimi-K2-Instruct", 61 * 5000 * 576 * 2),
+        # The same, and an index key of 128.
+        ("deepseek-ai--DeepSeek-V3.2", 61 * 5000 * (576 + 128) * 2),
+    ],
+)
+def test_the_cache_of_published_configurations_by_hand(name: str, bytes_of_sequence: int) -> None:
+    from simcore.model.opening import find_model
+
+    path = Path(f"../shared/corpus/configs/{name}.json")
+    if not path.exists():
+        pytest.skip("../shared/corpus/configs is not here")
+    model, _ = find_model(str(path))
+    assert make_cache(run_of(model, decode=1, context=4999, gpu="b200")) == [bytes_of_sequence]
+
+
 def test_latent_attention_reads_its_latent_vectors_once_for_all_heads() -> None:
     small = replace(DEEPSEEK, layers=1, moe=None, mla=Mla(1536, 512, 128, 64, 128))
     simulation = run_of(small, decode=4, context=9999)
@@ -359,3 +406,31 @@ def test_what_needs_less_memory_is_more_ranks_or_a_narrower_cache() -> None:
     assert not ways["kv-dtype fp8"].fits
     figures, _ = figures_of(run_of(MODELS["llama-3-70b"], decode=64, context=8192, gpu="h100", tp=4))
     assert ways["tp 4"].peak_bytes == figures.fullest.needed
+
+
+def test_an_expert_without_tokens_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "loads.csv"
+    path.write_text("1,1,0,0,0,0,0,0")
+    even = run_of(MIXTRAL, decode=2, context=10, ep=8, world=8)
+    uneven = run_of(MIXTRAL, decode=2, context=10, ep=8, world=8, expert_imbalance=str(path))
+    two = run_of(MIXTRAL, decode=2, context=10, expert_imbalance=str(path))
+    read = [figures_of(found)[1].moved_bytes for found in (even, uneven, two)]
+    expert_bytes = 2 * 3 * 4096 * 14336
+    # Of the hot rank: one expert a layer, as of every rank with even loads.
+    assert read[0] == pytest.approx(read[1], rel=0.05)
+    assert read[2] - read[1] == pytest.approx(32 * expert_bytes, rel=0.05)
+    assert all(figures_of(found)[1].hbm_share < 1 for found in (even, uneven, two))
+
+
+def test_one_pass_through_the_stages_blames_no_stage() -> None:
+    """The last of five stages has the output layer and takes longer; with one micro-batch none waits."""
+    for count, is_blamed in ((1, False), (8, True)):
+        found = SimulatedRun(run_of(LLAMA, decode=8, context=1000, pp=5, microbatches=count))
+        rules = [sentence.rule for sentence in find_sentences(found)]
+        assert ("unbalanced-stages" in rules) == is_blamed
+        assert "idle" not in rules
+
+
+def test_launch_arguments_have_no_inference_step() -> None:
+    with pytest.raises(UsageError, match="--decode"):
+        write_launch("megatron", LLAMA, Parameters(decode=1, context=10).part(LaunchParameters))

@@ -65,7 +65,8 @@ class InferenceCosts(Costs):
         training, moe = self.training, self.training.model.moe
         assert moe is not None
         if loads:
-            return super().experts(loads)
+            # The weights of an expert without tokens are not read.
+            return super().experts([tokens for tokens in loads if tokens] or [1])
         here = moe.experts // training.ep
         # Each token that reaches the expert group chooses among all its experts alike.
         group_tokens = training.tokens * training.ep * training.etp / training.tp

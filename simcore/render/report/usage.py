@@ -28,9 +28,11 @@ from simcore.units import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
-    from simcore.trace.contexts import DimensionUse, JobFigures, TwoJobs
+    from simcore.trace.contexts import DimensionUse, JobFigures, LayerImbalance, TwoJobs
     from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
@@ -218,9 +220,10 @@ def port_fields(ports: Ports) -> list[Field[int]]:
     ]
 
 
-def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
-    """Returns a line for each port, the hottest first, and where congestion control would slow flows down,
-    which no time here has.
+def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: int | None) -> list[str]:
+    """Returns a line for each port, the hottest first, and where congestion control slows flows down.
+
+    slowed_ns: when all is over with it, None where that is not told.
     """
     order = ports.by_heat
     displayed_ports = order if everything else order[:_MOST_LINKS]
@@ -237,11 +240,23 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool) -> list[str]:
     if marked_ports:
         first = marked_ports[0]
         since = duration(first.marked_ns or 0)
-        lines.append(
-            f"{report.control} would slow flows down at {plural(len(marked_ports), 'port')}, first at "
-            f"{ports.all[first.link].name} from {since} on, where up to {first.marked_flows} flows queue; "
-            "no time here has it: ns-3 was up to twice as slow where it does"
+        where = (
+            f"{plural(len(marked_ports), 'port')}, first at {ports.all[first.link].name} from {since} on, "
+            f"where up to {first.marked_flows} flows queue"
         )
+        if report.is_slowed:
+            lines.append(f"{report.control} slows flows down at {where}")
+        elif slowed_ns is not None:
+            lines.append(
+                f"{report.control} would slow flows down at {where}: all takes {duration(slowed_ns)} then"
+            )
+        else:
+            why = "which --congestion dcqcn shows"
+            if report.control != "DCQCN":
+                why = "which is not modelled: ns-3 was up to twice as slow under DCQCN"
+            elif report.congestion != "none":
+                why = f"but {report.packet_hops} packets times links are too many to simulate"
+            lines.append(f"{report.control} would slow flows down at {where}, {why}")
     return lines
 
 
@@ -260,9 +275,9 @@ def _port_details(ports: Ports, index: int) -> dict[str, Any]:
     return values
 
 
-def port_values(report: FlowReport, ports: Ports) -> dict[str, Any]:
-    """Returns `last_flow_end_ns`, `flows`, `links` and `marked`, the ports at which congestion control would
-    slow flows down.
+def port_values(report: FlowReport, ports: Ports, end_ns: int, slowed_ns: int | None) -> dict[str, Any]:
+    """Returns `last_flow_end_ns`, `flows`, `links` and `congestion`: the ports at which it slows flows down,
+    and the range of the end without and with it.
     """
     return {
         "last_flow_end_ns": report.last_flow_end_ns,
@@ -271,6 +286,8 @@ def port_values(report: FlowReport, ports: Ports) -> dict[str, Any]:
         "congestion": {
             "control": report.control or None,
             "ports": [[port.source, port.target] for port in report.marked_ports()],
+            "is_slowed": report.is_slowed,
+            "range_ns": None if slowed_ns is None else sorted((end_ns, slowed_ns)),
         },
     }
 
@@ -315,7 +332,7 @@ def _flow_lines(run: Run, options: PageOptions) -> list[str]:
         return []
     two_jobs = run.network.two_jobs
     jobs = [] if two_jobs is None else _job_lines(two_jobs, ports)
-    return [*jobs, *port_lines(ports, report, everything)]
+    return [*jobs, *port_lines(ports, report, everything, run.network.slowed_step_ns)]
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
@@ -323,7 +340,7 @@ def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
     if report is None or ports is None:
         return {}
     jobs = {} if two_jobs is None else {"two_jobs": _job_values(two_jobs, ports)}
-    return port_values(report, ports) | jobs
+    return port_values(report, ports, run.step_time_ns, run.network.slowed_step_ns) | jobs
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)
@@ -347,11 +364,27 @@ def _expert_lines(run: Run, options: PageOptions) -> list[str]:
     ]
     fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
     more = remaining_line(len(fullest) - _MAX_POSITIONS, "with fewer")
+    mean_text = ", the mean of the layers" if imbalance.by_layer else ""
     return [
-        "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
+        f"Tokens that the experts of a rank get in a micro-batch, by its place in an expert group{mean_text}",
         *field_lines(fields, fullest[:_MAX_POSITIONS]),
         *more,
+        *_layer_lines(imbalance.by_layer),
     ]
+
+
+def _layer_lines(layers: Sequence[LayerImbalance]) -> list[str]:
+    """Returns a line for each of the layers with the least even loads; none where all layers are alike."""
+    if not layers:
+        return []
+    fields: list[Field[LayerImbalance]] = [
+        Field("layer", lambda line: str(line.layer)),
+        Field("fullest place", lambda line: str(line.hot_position)),
+        Field("of the mean", lambda line: f"{line.max_over_mean:.2f}"),
+    ]
+    uneven = sorted(layers, key=lambda line: (-line.max_over_mean, line.layer))
+    more = remaining_line(len(uneven) - _MAX_POSITIONS, "with more even loads", "--json has all")
+    return ["The layers with the least even loads", *field_lines(fields, uneven[:_MAX_POSITIONS]), *more]
 
 
 def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
@@ -369,6 +402,7 @@ def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
             "balanced_placement_ns": imbalance.placed_ns,
             "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
             "tokens": list(imbalance.tokens),
+            **({"layers": [line._asdict() for line in imbalance.by_layer]} if imbalance.by_layer else {}),
         }
     }
 

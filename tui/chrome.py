@@ -140,7 +140,10 @@ def _narrow_tabs(screens: Mapping[str, ScreenEntry], screen: str, width: int) ->
     """Returns the screens in a row of their own: where not all titles fit, only that of the open one has
     one.
     """
+    # A run of several steps is measured, and no sweep is of one.
+    fewer = {name: screens[name] for name in screens if name != "sweep" or screen == "sweep"}
     forms = [_tabs(screens, screen, False), _tabs(screens, screen, False, "")]
+    forms += [_tabs(fewer, screen, False, "")] if "steps" in screens else []
     keys: Line = [(" ", "")]
     for name, entry in screens.items():
         keys.append((f"[{entry.key} {entry.short}]", "accent") if name == screen else (f" {entry.key} ", ""))

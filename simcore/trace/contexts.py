@@ -694,6 +694,10 @@ class Recording(Protocol):
         """Its communication without a partner."""
 
     @property
+    def has_several_steps(self) -> bool:
+        """Whether its files have several steps, whichever it shows."""
+
+    @property
     def measured_step_ns(self) -> int:
         """The step as measured, ns."""
 

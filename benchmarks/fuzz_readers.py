@@ -344,16 +344,17 @@ def dumps(path: str, data: bytes) -> Any:
     """A flight recorder dump, alone and beside that of a second rank, with all that a page makes of it. JSON
     is also read in this process, where its reader is instrumented; a pickle never is.
     """
-    from simcore.flight import worker
+    from simcore.flight.columns import read_table
     from simcore.flight.findings import find_hang
     from simcore.flight.opening import open_dumps
     from simcore.parameters import Parameters, RunInput
     from simcore.render.report.pages import run_page
     from simcore.runs.hung import run_dumps
+    from simcore.unpickling.worker import reply_to
     from simcore.workload.ignored_files import IgnoredFiles
 
     if data[:1] != b"\x80":
-        worker.reply_to(data)
+        reply_to(data, read_table)
     folder = Path(f"{path}-ranks")
     folder.mkdir(exist_ok=True)
     (folder / "rank_0").write_bytes(data)
@@ -413,6 +414,7 @@ def session(path: str, data: bytes) -> Any:
     from tui.state.files import read_text
     from tui.state.session_content import parse_session
 
+    os.chmod(path, 0o600)
     try:
         return parse_session(read_text(path) or "")
     except InvalidSession as error:
@@ -704,8 +706,9 @@ READERS = {
     "simcore/compat/astra2_rules.py": "execution-trace",
     "simcore/compat/astra2_system.py": "comm-groups",
     "simcore/flight/opening.py": "flight-recorder",
-    "simcore/flight/process.py": "flight-recorder",
-    "simcore/flight/worker.py": "flight-recorder",
+    "simcore/unpickling/process.py": "flight-recorder",
+    "simcore/unpickling/worker.py": "flight-recorder",
+    "simcore/flight/columns.py": "flight-recorder",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
     "simcore/kineto/chrome/events.py": "chrome",

@@ -55,3 +55,5 @@ NIC_TYPES = {"cx7": 48.5, "cx6": 23.5, "bf3": 48.5}
 # (`simcore.program.schedules` has all schedules).
 V_SCHEDULES = ("zb-v", "v-half", "v-min", "dualpipev")
 TWO_WAY_SCHEDULES = ("dualpipe",)
+# The schedule of an inference step, which no training step can have.
+FORWARD_ONLY = "forward-only"

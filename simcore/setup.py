@@ -22,7 +22,7 @@ from simcore.layout import Layout, header_diagnostic, resolve_layout
 from simcore.names import Dialect
 from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
 from simcore.networks.model import NetworkModel
-from simcore.parameters import Input, RunInput
+from simcore.parameters import FLOW_FIELDS, Input, Parameters, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
 from simcore.program.schedule_choice import (
@@ -34,6 +34,11 @@ from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
 from simcore.workload.model import DegreeParameters, InputNetwork, ModelParameters
+
+# Parameters that jobs on one topology share.
+_OF_ALL_JOBS = (
+    "cluster", "system", "dim", "network", "link_rate", *FLOW_FIELDS,
+)  # fmt: skip
 
 
 class Rules(NamedTuple):
@@ -115,7 +120,7 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
-        if workload.header.inference and not rules.queued:
+        if workload.header.inference and workload.maker is None and not rules.queued:
             # Imported here: most files are of training.
             from simcore.workload.inference import with_stages
 
@@ -187,6 +192,39 @@ class Setup(RunInput, frozen=True, dict=True):
         parameters = self.parameters.part(OverrideParameters)
         return parse_overrides(parameters, self.layout.world, len(self.cluster.dims))
 
+    @cached_property
+    def other_job(self) -> Setup | None:
+        """The setup of the job beside this one, on the same topology; None without one. Raises `UsageError`
+        where GPUs are of both.
+        """
+        path, job_gpus = self.parameters.other_job, self.parameters.job_gpus
+        if path is None:
+            return None
+        # Imported here: few runs have another job beside them.
+        from simcore.ranks import RankSet, parse_ranks
+        from simcore.workload import open_workload
+
+        if self.parameters.network != "flows":
+            raise UsageError(f"--other-job {printable(path, 60)}: jobs share links under --network flows")
+        own = (
+            parse_ranks("--job-gpus", job_gpus)
+            if job_gpus is not None
+            else RankSet.of(range(self.layout.world))
+        )
+        other, other_job_gpus = open_workload(path), self.parameters.other_job_gpus
+        shared = {name: getattr(self.parameters, name) for name in _OF_ALL_JOBS}
+        if other_job_gpus is None:
+            # The GPUs behind those of this job: all of them, or as many as the file states ranks.
+            behind = f"{own.last + 1}-{max(self.cluster.npus - 1, own.last + 1)}"
+            world = Setup(other, Parameters(**shared, job_gpus=behind)).layout.world
+            other_job_gpus = f"{own.last + 1}-{own.last + world}"
+        both = sorted(set(own) & set(parse_ranks("--other-job-gpus", other_job_gpus)))
+        if both:
+            raise UsageError(
+                f"--other-job-gpus {printable(other_job_gpus, 60)}: GPU {both[0]} is of the first job"
+            )
+        return Setup(other, Parameters(**shared, job_gpus=other_job_gpus))
+
     def open_network(self, cluster: Cluster | None = None) -> Network:
         """Returns the network of the run, also on another cluster, where its ranks stay in their
         positions.
@@ -201,6 +239,11 @@ class Setup(RunInput, frozen=True, dict=True):
         # `opened` may have the groups and sizes of another run; this one begins with those of the file.
         workload = self.opened.as_written
         parameters.refuse_others("workload" if workload.maker is None else "model")
+        if parameters.decode is not None and parameters.steps > 1:
+            raise UsageError(
+                f"--steps {parameters.steps} with --decode: the next token of a sequence waits for the last "
+                "stage; without --steps it would fit"
+            )
         if workload.maker is None and (parameters.gpu is not None or parameters.memory_limit is not None):
             _check_recovered(workload, parameters.gpu)
         if parameters.without_lines:
@@ -237,7 +280,12 @@ class Setup(RunInput, frozen=True, dict=True):
                 assumed.append(header_diagnostic(workload, "warning", "pp-ignored", message, "pp"))
             return layout, assumed
         degrees, diagnostics = with_stages_of_schedule(workload, self.parameters.schedule, degrees)
-        layout, assumed = resolve_layout(workload, degrees, choice.npus)
+        npus = choice.npus
+        if self.parameters.job_gpus is not None:
+            from simcore.ranks import parse_ranks
+
+            npus = len(parse_ranks("--job-gpus", self.parameters.job_gpus))
+        layout, assumed = resolve_layout(workload, degrees, npus)
         return layout, [*diagnostics, *assumed]
 
 

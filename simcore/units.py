@@ -281,6 +281,10 @@ def difference(a_ns: int, b_ns: int) -> str:
     return signed_duration(b_ns - a_ns) + (f" ({share})" if share else "")
 
 
+# Bytes of a column that are taken as one number, which the processor's cache holds.
+_PART_BYTES = 2**18
+
+
 def split_by_weight(weights: Sequence[int], size: int) -> list[int]:
     """Returns a size split by weight, by cumulative floors: the parts sum to it exactly."""
     total = sum(weights)
@@ -301,9 +305,28 @@ def differences(later: array[int], earlier: array[int]) -> array[int]:
     >>> differences(array("q", [5, 7]), array("q", [5, 3]))
     array('q', [0, 4])
     """
-    # No element borrows from the next.
-    whole = int.from_bytes(later, sys.byteorder) - int.from_bytes(earlier, sys.byteorder)
-    return array("q", whole.to_bytes(len(later) * later.itemsize, sys.byteorder))
+    return _differences(memoryview(later).cast("B"), memoryview(earlier).cast("B"))
+
+
+def lengths_between(edges: array[int]) -> array[int]:
+    """Returns how far each edge lies behind the one before it: a column of "q" that ascends.
+
+    >>> lengths_between(array("q", [1, 3, 3, 8]))
+    array('q', [2, 0, 5])
+    """
+    view = memoryview(edges).cast("B")
+    return _differences(view[edges.itemsize :], view[: -edges.itemsize])
+
+
+def _differences(later: memoryview, earlier: memoryview) -> array[int]:
+    column = array("q")
+    # A part at a time: of a million elements the numbers of all would take three times the memory.
+    for first in range(0, len(later), _PART_BYTES):
+        # No element borrows from the next.
+        ends, starts = (part[first : first + _PART_BYTES] for part in (later, earlier))
+        part = int.from_bytes(ends, sys.byteorder) - int.from_bytes(starts, sys.byteorder)
+        column.frombytes(part.to_bytes(len(ends), sys.byteorder))
+    return column
 
 
 def add_to_column(column: array[int], by: int) -> array[int]:
@@ -315,6 +338,22 @@ def add_to_column(column: array[int], by: int) -> array[int]:
     size = len(column) * column.itemsize
     whole = int.from_bytes(column, sys.byteorder) + by * _ones(len(column), column.itemsize)
     return array(column.typecode, whole.to_bytes(size, sys.byteorder))
+
+
+def select(column: Sequence[int], indices: Sequence[int]) -> array[int]:
+    """Returns the entries of a column at some indices, as "q"; successive ones are copied at once.
+
+    >>> select(array("q", [5, 6, 7, 8]), array("i", [1, 2])), select([5, 6, 7], array("i", [2, 0]))
+    (array('q', [6, 7]), array('q', [7, 5]))
+    """
+    if isinstance(indices, array) and indices and indices[0] >= 0:
+        # No sum carries into the next entry as long as each is one more than the one before.
+        behind, before = (int.from_bytes(part, sys.byteorder) for part in (indices[1:], indices[:-1]))
+        one = (1).to_bytes(indices.itemsize, sys.byteorder)
+        if behind - before == int.from_bytes(one * (len(indices) - 1), sys.byteorder):
+            part = column[indices[0] : indices[0] + len(indices)]
+            return part if isinstance(part, array) and part.typecode == "q" else array("q", part)
+    return array("q", map(column.__getitem__, indices))
 
 
 def subtract_column(whole: int, column: array[int]) -> array[int]:

@@ -24,12 +24,14 @@ from tui.state.keeper import SessionKeeping
 
 if TYPE_CHECKING:
     from tui.exporting import Exporting
+    from tui.following import Following
     from tui.keys.actions import KeyAction, Keymap
     from tui.state.keeper import SessionFile
     from tui.sweep.sweeping import Sweeping
     from tui.tour import Tour
 
 
+NOTHING_FOLLOWED = "nothing is followed: wltui --follow DIR|LOG looks every second for what is new"
 TRIES_ELSEWHERE = "t tries a change where they are listed, on 1 and 4: the marked or first one"
 # The position of the hint to the other run, once there is one: among those that fit on 80 columns.
 _OTHER_RUN_AT = 3
@@ -103,6 +105,7 @@ class WltuiApp(RunsHost):
             "R", "runs", "all runs, kept or of the directory: compare", show=False,
             id="app.runs",
         ),
+        Binding("W", "follow", "stop and resume to look for what is new", show=False, id="app.follow"),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("e", "edit", "the parameters, at the change that is marked", show=False, id="app.edit"),
         Binding(
@@ -154,6 +157,7 @@ class WltuiApp(RunsHost):
         self.models_behind = RecoveredModels(self, "model behind")
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
+        self.following: Following | None = None
 
     @cached_property
     def sweeping(self) -> Sweeping:
@@ -193,6 +197,8 @@ class WltuiApp(RunsHost):
         # A look into the cache, which creates nothing: most sessions have no sweep.
         if is_cached(self, "sweeping"):
             self.sweeping.start()
+        if self.following is not None:
+            self.following.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -289,6 +295,8 @@ class WltuiApp(RunsHost):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
         if self.session.opened.setup.others:
             hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
+        if self.following is not None:
+            hints.insert(_OTHER_RUN_AT, ("W", self.following.hint))
         if not self.keymap:
             return tuple(hints)
         # Imported here: most users keep the default keys.
@@ -356,6 +364,13 @@ class WltuiApp(RunsHost):
 
             self._exporting = Exporting(self)
         self._exporting.ask()
+
+    def action_follow(self) -> None:
+        """Stops looking for what is new in what is followed, or begins again."""
+        if self.following is None:
+            self.say(NOTHING_FOLLOWED)
+        else:
+            self.following.toggle()
 
     def action_copy_command(self) -> None:
         """Copies the command line that reproduces the run to the clipboard of the terminal, and shows it."""

@@ -22,7 +22,7 @@ _FIRST = {
     "parameters": ("less", "more", "type", "undo", "keep", "down", "next-group", "save"),
     "compare": ("zoom-in", "zoom-out", "down", "shown", "ends", "next-moved", "panel", "go"),
     "sweep": ("go", "try", "mark", "shown", "sort", "filter", "type", "leave"),
-    "links": ("next-panel", "down", "right", "go", "next-change", "shown", "filter", "leave"),
+    "links": ("next-panel", "down", "right", "go", "try", "next-change", "shown", "leave"),
     "notes": ("down", "up", "line", "filter", "leave"),
 }
 # By title the names of the actions; those in no group come last.

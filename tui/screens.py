@@ -36,7 +36,7 @@ SCREENS: dict[str, ScreenEntry] = {
     "parameters": ScreenEntry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
     "compare": ScreenEntry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "sweep": ScreenEntry("7", "Sweep", "Sweep", "tui.sweep.view:SweepView"),
-    "links": ScreenEntry("8", "Links", "Links", "tui.links.view:LinksView"),
+    "links": ScreenEntry("9", "Links", "Links", "tui.links.view:LinksView"),
     "notes": ScreenEntry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
 

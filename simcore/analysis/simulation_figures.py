@@ -34,7 +34,7 @@ from simcore.program.ops import COMPUTE, LANE_OF_STREAM
 from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import Simulation, find_assumptions, simulate
-from simcore.trace.contexts import DimensionUse, PortUse
+from simcore.trace.contexts import DimensionUse, PortUse, TwoJobs
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table
@@ -375,6 +375,15 @@ class SimulationFigures(Run):
         from simcore.analysis.ports import find_ports
 
         return find_ports(self.simulation)
+
+    @cached_property
+    def two_jobs(self) -> TwoJobs | None:
+        """How this job and another one on the same topology slow each other down; None without another."""
+        if self.simulation.other_job is None or self.ports is None:
+            return None
+        from simcore.analysis.ports import find_two_jobs
+
+        return find_two_jobs(self.simulation, self.ports)
 
     @property
     def links(self) -> Sequence[LinkUse] | None:

@@ -6,6 +6,7 @@
         33554432       8388608     float     sum      -1   195.40  171.72  300.51       0   195.40  171.73 ...
 
 A file may have the tables of several tests. Sizes are bytes of the whole buffer, as nccl-tests counts them.
+NCCL's inspector plugin states of each call of a job the same, an object of JSON a line.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ from simcore.workload.opening import read_beginning, read_file
 _MOST_BYTES = 1 << 26
 _MOST_RANKS = 1 << 24
 _MOST_SIZE = 1 << 62
+# The collectives of NCCL's inspector: its test, and whether its bytes are those of one rank of the buffer.
+_INSPECTED = {
+    "AllReduce": ("all_reduce", False),
+    "AllGather": ("all_gather", True),
+    "ReduceScatter": ("reduce_scatter", True),
+}
 _COLLECTIVE_OF = {
     "all_reduce": "ALLREDUCE",
     "all_gather": "ALLGATHER",
@@ -129,6 +136,8 @@ class _Table:
         self.rows: list[_Row] = []
         self.members: dict[str, set[int]] = {}
         self.host_names: set[str] = set()
+        # Where they are stated, not listed.
+        self.ranks = self.hosts = 0
 
     def add_rank(self, rank: int, group: str, host: str) -> None:
         """Adds a rank of a group, as lines above the heading state them."""
@@ -150,12 +159,15 @@ def read_measured(path: str, collective: str | None = None) -> tuple[MeasuredCol
     Raises InputError for a file that is none, and one without a table of a collective that is priced here.
     """
     text = read_file(path, _MOST_BYTES).decode("utf-8-sig", "replace")
-    tables = _read_json(path, text) if text.lstrip()[:1] == "{" else _read_text(path, text)
+    if text.lstrip()[:1] != "{":
+        tables = _read_text(path, text)
+    else:
+        tables = _read_inspector(text) if '"coll_perf"' in text else _read_json(path, text)
     if not tables:
         raise _error(
             path,
             "found no table of nccl-tests, expected a heading `# size count type redop root time algbw busbw "
-            "...` with its lines, or the JSON of -J",
+            "...` with its lines, the JSON of -J, or lines of NCCL's inspector",
         )
     filled = [table for table in tables if table.rows]
     if not filled:
@@ -269,6 +281,33 @@ def _read_json(path: str, text: str) -> list[_Table]:
     return [table]
 
 
+def _read_inspector(text: str) -> list[_Table]:
+    """Returns the calls of NCCL's inspector, a table for each collective of each size of group; a line that
+    is damaged, or not there as a whole yet, is passed over.
+    """
+    import json
+
+    tables: dict[tuple[str, int, int], _Table] = {}
+    for line_number, line in enumerate(text.splitlines(), 1):
+        if '"coll_perf"' not in line:
+            continue
+        try:
+            call = json.loads(line)
+            header, values = call["header"], call["coll_perf"]
+            test, is_of_rank = _INSPECTED[values["coll"]]
+            ranks, hosts = int(header["n_ranks"]), int(header.get("nnodes") or 0)
+            size = int(values["coll_msg_size_bytes"]) * (ranks if is_of_rank else 1)
+            us = _parse_number(values["coll_exec_time_us"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+            continue
+        row = None if us is None else _row(size, us, 0.0, 0.0, line_number)
+        if row is not None and 1 < ranks <= _MOST_RANKS:
+            table = tables.setdefault((test, ranks, hosts), _Table(test, line_number))
+            table.ranks, table.hosts = ranks, hosts
+            table.rows.append(row)
+    return list(tables.values())
+
+
 def _read_devices(table: _Table, values: dict[str, Any]) -> None:
     """Takes the ranks of the JSON. Of a process with several devices it names the first alone."""
     config = values.get("config")
@@ -321,7 +360,8 @@ def _finish(path: str, table: _Table, fallback: str | None) -> MeasuredCollectiv
         )
     if collective is None:
         return None
-    ranks = max(map(len, table.members.values()), default=0) or _ranks_by_ratio(collective, table.rows)
+    ranks = table.ranks or max(map(len, table.members.values()), default=0)
+    ranks = ranks or _ranks_by_ratio(collective, table.rows) or 0
     if ranks == 1:
         raise _error(path, "found measurements of 1 rank, expected a group of 2 or more", table.line)
     by_size: dict[int, list[_Row]] = {}
@@ -331,7 +371,8 @@ def _finish(path: str, table: _Table, fallback: str | None) -> MeasuredCollectiv
         MeasuredTime(size, 1000 * median(row.us for row in rows), rows[0].line)
         for size, rows in sorted(by_size.items())
     )
-    return MeasuredCollective(path, collective, ranks, len(table.host_names) or None, times, table.line)
+    hosts = table.hosts or len(table.host_names)
+    return MeasuredCollective(path, collective, ranks or None, hosts or None, times, table.line)
 
 
 def _ranks_by_ratio(collective: str, rows: Sequence[_Row]) -> int | None:

@@ -7,10 +7,10 @@ import re
 import stat
 from array import array
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
-from simcore.flight.process import read_tables
 from simcore.flight.record import (
     UNSTATED,
     Entries,
@@ -23,11 +23,14 @@ from simcore.flight.record import (
 from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.units import plural
+from simcore.unpickling.process import read_tables
 from simcore.workload.formats import format_of
 from simcore.workload.ignored_files import IgnoredFiles
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP, MOST_BYTES
 
+# The file that makes the columns of a dump, in a process of its own.
+COLUMNS = Path(__file__).with_name("columns.py")
 _HEAD_BYTES, _FIRST_FILES = 1 << 16, 8
 _DIGITS = re.compile(r"(?<![0-9])[0-9]{1,7}(?![0-9])")
 # What a name may end with behind the rank.
@@ -181,7 +184,7 @@ class _Reader:
                     unread[index] = error
                     yield b""
 
-        tables = read_tables(data(), len(files))
+        tables = read_tables(COLUMNS, data(), len(files))
         for index, ((of_name, path), table) in enumerate(zip(files, tables, strict=True)):
             if index in unread:
                 self.errors += unread[index].diagnostics

@@ -15,6 +15,8 @@ class Transmission(NamedTuple):
     rank_class: int
     """A rank class that sends."""
     start_ns: int
+    job: int = 0
+    """Which of several jobs it is of."""
 
 
 class FlowLog:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import compress, repeat
 from math import isfinite
+from operator import add
 from typing import Any
 
 import msgspec
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.kineto.damage import Damage
-from simcore.kineto.values import MOST_NUMBER, count_of, key_of, percent_of, stream_of, whole
+from simcore.kineto.host import NO_LAUNCH
+from simcore.kineto.values import (
+    MOST_NUMBER,
+    Pool,
+    Triples,
+    count_of,
+    key_of,
+    percent_of,
+    stream_of,
+    whole,
+)
 
 # Bytes of JSON that are decoded at once, and in which the end of an event is looked for: batches that fit
 # into a processor's cache are read in three quarters of the time of 8 MiB.
@@ -22,8 +34,11 @@ _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _EMPTY_LIST_BYTES = 2
 _ERROR_PATH = re.compile(r" - at `(.*)`$")
 _EVENT = re.compile(r"\[(\d+)\]")
-# Correlation of a kernel without a launch.
-NO_LAUNCH = -1
+# The number that no call of a collective has.
+NO_EXTERNAL = -(2**63)
+# What is shown of an event without a name.
+NO_NAME = "(no name)"
+_NUMBERS = {int, float, type(None)}
 
 
 class Event(msgspec.Struct, gc=False):
@@ -54,8 +69,8 @@ class KernelArgs(msgspec.Struct, gc=False):
     stream: Any = None
     correlation: Any = None
     bytes: Any = None
-    grid: msgspec.Raw = msgspec.Raw(b"")
-    block: msgspec.Raw = msgspec.Raw(b"")
+    grid: Any = None
+    block: Any = None
     occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
     collective: Any = msgspec.field(default=None, name="Collective name")
 
@@ -93,92 +108,173 @@ class MemoryArgs(msgspec.Struct, gc=False):
     reserved: Any = msgspec.field(default=None, name="Total Reserved")
 
 
-class DeviceRow(msgspec.Struct, gc=False):
-    """An operation of a device, times in us as written."""
+class DeviceEvents:
+    """Events of devices, a batch of them.
 
-    ts: float
-    dur: float
-    event_index: int
-    """Position in the file."""
-    pid: Any
-    tid: Any
-    name: str
-    is_copy: bool
-    args: KernelArgs
-    grid: str | None
-    block: str | None
-    collective_args: Args | None
-    """What the event itself states of a collective."""
+    indices: their positions in the file. args, times, lengths: their arguments and their times in us, once
+    `decode` has read them.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.indices: list[int] = []
+        self.args: list[KernelArgs] = []
+        self.times: list[float] = []
+        self.lengths: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def decode(self) -> None:
+        """Reads arguments and times of all events. Raises nothing: what cannot be read is absent."""
+        self.times = [event.ts or 0 for event in self.events]
+        self.lengths = [event.dur or 0 for event in self.events]
+        decode = _KERNEL_ARGS.decode
+        try:
+            self.args = [decode(event.args) for event in self.events]
+        except (ValueError, RecursionError):
+            self.args = [*map(kernel_args_of, self.events)]
+
+    def select(self, fits: Iterable[object]) -> DeviceEvents:
+        """Returns some of them. fits: whether each is taken."""
+        taken, flags = DeviceEvents(), bytes(map(bool, fits))
+        for name, column in vars(self).items():
+            setattr(taken, name, [*compress(column, flags)])
+        return taken
 
 
 class DeviceRows:
     """Operations of devices in the order of the file, as columns.
 
-    start, end: ns; external: the key of the call of a collective; collective_args: by row what the event
-    itself states of one.
+    start, end: ns; external: the key of the call of a collective, where it is a number, else NO_EXTERNAL, and
+    external_texts where it is a text; collective_args: by row what the event itself states of one.
     """
 
     def __init__(self) -> None:
         self.start, self.end, self.event_index = array("q"), array("q"), array("q")
         self.device, self.stream, self.correlation = array("q"), array("q"), array("q")
         self.bytes, self.occupancy, self.is_copy = array("q"), array("h"), bytearray()
+        self.external = array("q")
         self.name: list[str] = []
         self.grid: list[str | None] = []
         self.block: list[str | None] = []
-        self.external: list[Any] = []
+        self.external_texts: dict[int, str] = {}
         self.collective_args: dict[int, Args] = {}
 
     def __len__(self) -> int:
         return len(self.name)
 
-    def take(self, rows: list[DeviceRow], start: list[int], dur: list[int]) -> None:
-        """Adds rows, ns of each. A batch at a time, while they are in the processor's cache."""
-        first_row = len(self)
+    def take(
+        self, some: DeviceEvents, start: list[int], dur: list[int], is_copy: Iterable[int],
+        names: Pool, triples: Triples,
+    ) -> None:  # fmt: skip
+        """Adds events, a batch at a time, while they are in the processor's cache.
+
+        start, dur: ns; is_copy: 1 for copies; names, triples: those of all rows, each once.
+        """  # fmt: skip
+        first_row, events, args = len(self), some.events, some.args
         self.start.extend(start)
-        self.end.extend([begin + ns for begin, ns in zip(start, dur, strict=True)])
-        self.event_index.extend([row.event_index for row in rows])
-        self.device.extend([_device(row) for row in rows])
-        self.stream.extend([stream_of(row.args.stream, row.tid) for row in rows])
-        self.correlation.extend([_correlation(row.args.correlation) for row in rows])
-        self.bytes.extend([-1 if row.args.bytes is None else count_of(row.args.bytes) for row in rows])
-        self.occupancy.extend([percent_of(row.args.occupancy) for row in rows])
-        self.is_copy.extend([row.is_copy for row in rows])
-        self.name += [row.name for row in rows]
-        self.grid += [row.grid for row in rows]
-        self.block += [row.block for row in rows]
-        self.external += [key_of(row.args.external) for row in rows]
-        for index, row in enumerate(rows, first_row):
-            if row.collective_args is not None:
-                self.collective_args[index] = row.collective_args
+        self.end.extend(map(add, start, dur))
+        self.event_index.extend(some.indices)
+        devices = [one.device for one in args]
+        if not _are_counts(devices):
+            devices = [*map(_device, devices, events)]
+        self.device.extend(devices)
+        streams = [one.stream for one in args]
+        if not _are_counts(streams):
+            streams = [stream_of(one.stream, event.tid) for one, event in zip(args, events, strict=True)]
+        self.stream.extend(streams)
+        correlations = [one.correlation for one in args]
+        self.correlation.extend(
+            correlations if _are_counts(correlations) else map(_correlation, correlations)
+        )
+        sizes = [one.bytes for one in args]
+        missing = sizes.count(None) == len(sizes)
+        self.bytes.extend(repeat(-1, len(sizes)) if missing else map(_bytes, sizes))
+        occupancies = [one.occupancy for one in args]
+        if {*map(type, occupancies)} <= _NUMBERS:
+            # A device has few of them.
+            percents = {occupancy: percent_of(occupancy) for occupancy in {*occupancies}}
+            self.occupancy.extend(map(percents.__getitem__, occupancies))
+        else:
+            self.occupancy.extend(map(percent_of, occupancies))
+        self.is_copy.extend(is_copy)
+        written = [event.name for event in events]
+        if {*map(type, written)} != {str} or "" in written:
+            written = [name if type(name) is str and name else NO_NAME for name in written]
+        self.name += map(names.__getitem__, written)
+        self.grid += triples.words_of([one.grid for one in args])
+        self.block += triples.words_of([one.block for one in args])
+        self._take_externals([one.external for one in args], first_row)
+        for index, one in enumerate(args):
+            if one.collective is not None:
+                self.collective_args[first_row + index] = args_of(events[index])
+
+    def _take_externals(self, externals: list[Any], first_row: int) -> None:
+        if _are_counts(externals):
+            self.external.extend(externals)
+            return
+        for row, key in enumerate(map(key_of, externals), first_row):
+            if isinstance(key, str):
+                self.external_texts[row] = key
+            fits = isinstance(key, int) and -MOST_NUMBER < key < MOST_NUMBER
+            self.external.append(int(key) if fits else NO_EXTERNAL)
+
+    def external_of(self, row: int) -> Any:
+        """Returns the key of the call of a collective of a row; None without one."""
+        key = self.external[row]
+        return self.external_texts.get(row) if key == NO_EXTERNAL else key
 
     def take_some(self, rows: DeviceRows, some: list[int]) -> None:
         """Adds some rows of others."""
         first_row = len(self)
         for name, column in vars(rows).items():
-            if name != "collective_args":
+            if not isinstance(column, dict):
                 getattr(self, name).extend([column[row] for row in some])
-        self.collective_args |= {
-            first_row + at: rows.collective_args[row]
-            for at, row in enumerate(some)
-            if row in rows.collective_args
-        }
+        for own, other in (
+            (self.external_texts, rows.external_texts), (self.collective_args, rows.collective_args)
+        ):  # fmt: skip
+            own |= {first_row + at: other[row] for at, row in enumerate(some) if row in other}
+
+    def select(self, some: list[int]) -> DeviceRows:
+        """Returns some rows."""
+        selected = DeviceRows()
+        selected.take_some(self, some)
+        return selected
+
+    def sort(self, order: list[int]) -> None:
+        """Brings all rows into an order, one column after another: two of each take twice the memory."""
+        for name, column in vars(self).items():
+            if isinstance(column, dict):
+                setattr(self, name, {at: column[row] for at, row in enumerate(order) if row in column})
+            else:
+                items = map(column.__getitem__, order)
+                setattr(
+                    self,
+                    name,
+                    array(column.typecode, items) if isinstance(column, array) else type(column)(items),
+                )
 
 
-def _device(row: DeviceRow) -> int:
-    value = row.args.device
-    if type(value) is int and 0 <= value < MOST_NUMBER:
-        return value
+def _are_counts(values: list[Any]) -> bool:
+    """Returns whether all values are whole numbers from 0 that fit into a column."""
+    return {*map(type, values)} == {int} and min(values) >= 0 and max(values) < MOST_NUMBER
+
+
+def _device(value: Any, event: Event) -> int:
     device = whole(value)
     if device is None:
-        device = whole(row.pid)
+        device = whole(event.pid)
     return -1 if device is None else device
 
 
 def _correlation(value: Any) -> int:
-    if type(value) is int and 0 <= value < MOST_NUMBER:
-        return value
     correlation = whole(value)
     return NO_LAUNCH if correlation is None else correlation
+
+
+def _bytes(value: Any) -> int:
+    return -1 if value is None else count_of(value)
 
 
 class DistributedInfo(msgspec.Struct):

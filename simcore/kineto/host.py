@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Mapping
+from itertools import compress, repeat
 from typing import Any
 
 from simcore.kineto.values import MOST_US
@@ -29,6 +29,8 @@ NOTHING: Surroundings = (None, None, None, None)
 # (phase, collective, layer, whether a layer inside of it is ignored) of a name.
 _NameFacts = tuple[str | None, str | None, str | None, bool]
 
+# Correlation of an operation without a launch.
+NO_LAUNCH = -1
 # Times as written -> ns.
 Times = Callable[[list[float]], list[int]]
 
@@ -44,11 +46,13 @@ class Launches:
         self.over = array("d")
         self.threads: dict[object, int] = {}
 
-    def take_starts(self, correlations: set[int]) -> dict[int, ThreadTime]:
+    def take_starts(self, requested: Iterable[int]) -> dict[int, ThreadTime]:
         """Returns correlation -> start and thread of the requested launches. It can be called once: it frees
         the memory of these columns.
         """
-        threads = list(self.threads)
+        if not self.correlation:
+            return {}
+        threads, correlations = list(self.threads), set(requested) - {NO_LAUNCH}
         is_wanted = list(map(correlations.__contains__, self.correlation))
         times = zip(
             compress(self.time, is_wanted),
@@ -59,8 +63,11 @@ class Launches:
         self.time, self.thread = array("d"), array("i")
         return launches
 
-    def ends(self, correlations: set[int]) -> dict[int, float]:
+    def ends(self, requested: Iterable[int]) -> dict[int, float]:
         """Returns the end of each requested launch by its correlation id."""
+        if not self.correlation:
+            return {}
+        correlations = set(requested)
         is_wanted = list(map(correlations.__contains__, self.correlation))
         return dict(zip(compress(self.correlation, is_wanted), compress(self.over, is_wanted), strict=True))
 
@@ -241,19 +248,33 @@ def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> N
 
 def with_launches(
     host: HostColumns,
-    launches: Sequence[ThreadTime | None],
-    over: Sequence[float],
+    started: Mapping[int, ThreadTime],
+    launches: Launches,
+    correlation: array[int],
     launchers: Mapping[object, int],
     ns: Times,
 ) -> HostColumns:
-    """Returns the host columns with the launches of the operations of one device, None for those without one.
-    over: when each call ended.
+    """Returns the host columns with the launches of the operations of one device. started: of `take_starts`;
+    correlation: of each operation.
     """
-    fitting = [
-        launch if launch is not None and -MOST_US < launch[0] <= end < MOST_US else None
-        for launch, end in zip(launches, over, strict=True)
-    ]
-    by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in fitting]
-    starts = ns([0 if launch is None else launch[0] for launch in fitting])
-    ends = ns([0 if launch is None else end for launch, end in zip(fitting, over, strict=True)])
-    return replace(host, launch=array("q", starts), launched=array("q", ends), launcher=array("i", by))
+    (nothing,) = ns([0])
+    count = len(correlation)
+    if not started:
+        times = array("q", (nothing,)) * count
+        return replace(host, launch=times, launched=times, launcher=array("i", (NOT_LAUNCHED,)) * count)
+    ends = launches.ends(correlation)
+    # By correlation, as several operations have the same.
+    fitting = {
+        launch: (time, ends[launch], launchers[thread])
+        for launch, (time, thread) in started.items()
+        if launch in ends and -MOST_US < time <= ends[launch] < MOST_US
+    }
+    starts = dict(zip(fitting, ns([time for time, _, _ in fitting.values()]), strict=True))
+    overs = dict(zip(fitting, ns([over for _, over, _ in fitting.values()]), strict=True))
+    by = {launch: thread for launch, (_, _, thread) in fitting.items()}
+    return replace(
+        host,
+        launch=array("q", map(starts.get, correlation, repeat(nothing))),
+        launched=array("q", map(overs.get, correlation, repeat(nothing))),
+        launcher=array("i", map(by.get, correlation, repeat(NOT_LAUNCHED))),
+    )

@@ -19,6 +19,7 @@ from simcore.kineto.partitions import part_groups
 from simcore.kineto.progress import ReadingLine
 from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
+from simcore.kineto.span_tables import recordings_of
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
 from simcore.measured.device_matching import count_beyond_world, count_incomplete, match_devices
@@ -36,15 +37,15 @@ from simcore.parameters import OpeningOptions
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, plural
 from simcore.workload.formats import format_of
+from simcore.workload.formats.training_log import KEY as LOG
 from simcore.workload.memory import free_bytes
 from simcore.workload.source import HEAD_BYTES
+from simcore.workload.spans import SpanTable
 
 ALL_STEPS = "all"
 _LISTED = 8
 # What a report takes beside the columns that were read: 0.9 GB for a million kernels in one step.
 _BYTES_OF_OP = 900
-# The key of the format of logs.
-_LOG = "training-log"
 # A host that ran further ahead than this share of a step is worth a sentence.
 _WORTH_SAYING = 0.01
 
@@ -81,6 +82,15 @@ def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun
     part = _read_options(options)
     recordings, diagnostics = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
     return _run(path, recordings, diagnostics, options, is_set=False)
+
+
+def open_spans(
+    path: str, form: str, table: SpanTable, diagnostics: Sequence[Diagnostic], options: OpeningOptions
+) -> MeasuredRun:
+    """Returns the run of spans that were read; `path` is for messages. form: the key of their format."""
+    _check(options)
+    recordings, more = recordings_of(path, form, table)
+    return _run(path, recordings, [*diagnostics, *more], options, is_set=False)
 
 
 def _check_fits(path: str, traces: Sequence[RankTrace]) -> None:
@@ -384,7 +394,7 @@ def _choose_step(
         for step_number in sorted(lengths)
     )
     requested = _requested_step(options)
-    is_log = any(recording.form == _LOG for some in job.ranks.values() for recording in some)
+    is_log = any(recording.form == LOG for some in job.ranks.values() for recording in some)
     if requested is None:
         launched = {
             step.step_number

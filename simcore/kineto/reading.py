@@ -6,9 +6,9 @@ import gc
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, repeat
+from operator import is_not, itemgetter, lt
 from typing import Any
-
-from msgspec import Raw
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.allocations import NAME as ALLOCATION
@@ -17,9 +17,9 @@ from simcore.kineto.ambiguous_kernels import AmbiguousKernels
 from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
-    NO_LAUNCH,
+    NO_NAME,
     Args,
-    DeviceRow,
+    DeviceEvents,
     DeviceRows,
     DistributedInfo,
     Event,
@@ -28,7 +28,6 @@ from simcore.kineto.events import (
     batches,
     correlation_of,
     decode_file,
-    kernel_args_of,
 )
 from simcore.kineto.gaps import (
     LEAST_CALL_NS,
@@ -102,10 +101,10 @@ from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
-_EMPTY = Raw(b"")
-_OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
-_NO_NAME = "(no name)"
+_OF_PHASE: dict[str | None, int] = {None: _KERNEL} | {name: CATEGORIES.index(name) for name in COMPUTE}
+# A launch that is not stated.
+_NOT_STARTED = None, None
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
 _LEAST_CALL_US = LEAST_CALL_NS / 1000
@@ -228,8 +227,8 @@ class _Reader:
         self.plain_names: dict[object, str] = {}
         self.sized_names: set[str] = set()
         self.rows = DeviceRows()
-        # The rows of the current batch.
-        self.batch_rows: list[DeviceRow] = []
+        # Those of the current batch.
+        self.batch = DeviceEvents()
         self.launches = Launches()
         self.launchers: dict[object, int] = {}
         # Calls of the host that may explain gaps of a device, besides operations and annotations.
@@ -251,7 +250,7 @@ class _Reader:
         self.sized: dict[object, list[CallRange]] = {}
         self.unknown = UnknownEvents()
         takers = (
-            (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
+            ((*KERNELS, *COPIES), self._take_device_op), (LAUNCHES, self._take_launch),
             (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
             (OVERHEAD, self._take_overhead), (ON_DEVICES, self._take_on_device),
         )  # fmt: skip
@@ -302,8 +301,8 @@ class _Reader:
         return devices
 
     def _read(self) -> None:
-        """Takes each event to its columns. Half of them are operations of the host or launches, which are
-        taken here without a call each.
+        """Takes each event to its columns. Most are operations of devices and of the host, and launches, which
+        are taken here without a call each.
         """
         first = 0
         threads, launches, ignored = self.threads, self.launches, self.ignored
@@ -319,7 +318,7 @@ class _Reader:
             host_calls.event_index.append,
             host_calls.name.append,
         )
-        host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
+        host_op, launch, device_op = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES, KERNELS))
         add_correlation, add_time = launches.correlation.append, launches.time.append
         add_thread, launchers, add_over = launches.thread.append, launches.threads, launches.over.append
         last_pid = last_tid = call_pid = call_tid = object()
@@ -327,6 +326,8 @@ class _Reader:
         add_op: Callable[[Range], None] = list[Range]().append
         add_length: Callable[[float], None] = array("f").append
         for batch in batches(self.path, self.file, self.damage, self.on_progress):
+            self.batch = DeviceEvents()
+            add_device_event, add_device_index = self.batch.events.append, self.batch.indices.append
             for event_index, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
@@ -342,6 +343,9 @@ class _Reader:
                 start = event.ts
                 if start is None:
                     self.untimed += 1
+                elif take is device_op:
+                    add_device_event(event)
+                    add_device_index(event_index)
                 elif take is launch:
                     if event.tid != call_tid or event.pid != call_pid:
                         call_pid, call_tid = event.pid, event.tid
@@ -359,7 +363,7 @@ class _Reader:
                         made_thread(thread_index)
                         made_number(event_index)
                         call_name = event.name
-                        made_name(pool[call_name] if type(call_name) is str else _NO_NAME)
+                        made_name(pool[call_name] if type(call_name) is str else NO_NAME)
                 elif take is host_op and (name := name_of(event.name)) is not None:
                     if event.tid != last_tid or event.pid != last_pid:
                         last_pid, last_tid = event.pid, event.tid
@@ -373,6 +377,8 @@ class _Reader:
                     take(event_index, event)
             first += len(batch)
             self._flush()
+        # They refer to this reader, which would hold the bytes of the file until the next collection.
+        self.takers.clear()
 
     # -- events ----------------------------------------------------------------------
 
@@ -382,44 +388,14 @@ class _Reader:
             self.ignored.add(category)
             return self._ignore
         launches = self.takers[next(iter(LAUNCHES))]
-        self.takers[category] = take = launches if is_launch(category) else self._take_unknown
+        self.takers[category] = take = launches if is_launch(category) else self.unknown.take
         return take
 
     def _ignore(self, event_index: int, event: Event) -> None:
         """Takes an event that is not displayed."""
 
-    def _take_kernel(
-        self, event_index: int, event: Event, is_copy: bool = False, rows: list[DeviceRow] | None = None
-    ) -> None:
-        args = kernel_args_of(event)
-        if args.stream == -1:
-            return
-        start, dur = event.ts or 0, event.dur or 0
-        if not (-MOST_US < start < MOST_US and dur < MOST_US):
-            self.impossible += 1
-            return
-        grid, block = self.triples[bytes(args.grid)], self.triples[bytes(args.block)]
-        # What is stored of an event must not keep the bytes alive that it was read from.
-        args.grid = args.block = _EMPTY
-        name = event.name
-        (self.batch_rows if rows is None else rows).append(
-            DeviceRow(start, dur, event_index, event.pid, event.tid,
-                 self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
-                 grid, block, None if args.collective is None else args_of(event))
-        )  # fmt: skip
-
-    def _take_copy(self, event_index: int, event: Event) -> None:
-        self._take_kernel(event_index, event, True)
-
-    def _take_unknown(self, event_index: int, event: Event) -> None:
-        """Takes an event of an unknown category; whether a device ran it is decided at the end."""
-        rows = self.unknown.batch_rows
-        before = len(rows)
-        self.unknown.counts[event.cat] += 1
-        if event.args:
-            self._take_kernel(event_index, event, is_copy(event.cat), rows)
-            if len(rows) > before:
-                self.unknown.keep(event)
+    def _take_device_op(self, event_index: int, event: Event) -> None:
+        """Does nothing: operations of devices are taken in `_read`."""
 
     def _take_devices(self) -> str:
         """Takes the events of unknown categories that devices ran; returns what of them is not displayed, ""
@@ -563,118 +539,165 @@ class _Reader:
     # -- a device --------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Takes the rows of a batch to their columns."""
-        self._add(self.rows, self.batch_rows)
-        self.batch_rows = []
-        if self.unknown.batch_rows:
-            self._add(self.unknown.rows, self.unknown.batch_rows)
-            self.unknown.batch_rows = []
+        """Takes the events of a batch that are of devices to their columns."""
+        if self.batch:
+            self._add(self.rows, self._select_possible(self.batch))
+        if self.unknown.batch:
+            self._add(self.unknown.rows, self.unknown.keep(self._select_possible(self.unknown.batch)))
+            self.unknown.batch = DeviceEvents()
 
-    def _add(self, columns: DeviceRows, rows: list[DeviceRow]) -> None:
-        base = self.base
-        start = [
-            round(row.ts * 1000) + base
-            if -_EXACT_US < row.ts < _EXACT_US
-            else self._ns(row.event_index, row.ts)
-            for row in rows
+    def _select_possible(self, batch: DeviceEvents) -> DeviceEvents:
+        """Returns the events with a stream and with times that fit, their arguments decoded."""
+        batch.decode()
+        streams = [args.stream for args in batch.args]
+        if -1 in streams:
+            batch = batch.select(stream != -1 for stream in streams)
+        times, lengths = batch.times, batch.lengths
+        if times and min(times) > -MOST_US and max(times) < MOST_US and max(lengths) < MOST_US:
+            return batch
+        fits = [
+            -MOST_US < time < MOST_US and length < MOST_US
+            for time, length in zip(times, lengths, strict=True)
         ]
-        dur = [
-            round(row.dur * 1000)
-            if 0 <= row.dur < _EXACT_US
-            else self._ns(row.event_index, max(row.dur, 0), 0)
-            for row in rows
-        ]
-        self.negative += sum([row.dur < 0 for row in rows])
-        columns.take(rows, start, dur)
+        self.impossible += fits.count(False)
+        return batch.select(fits)
+
+    def _add(self, columns: DeviceRows, batch: DeviceEvents) -> None:
+        if not batch:
+            return
+        base, times, lengths = self.base, batch.times, batch.lengths
+        if min(times) > -_EXACT_US and max(times) < _EXACT_US:
+            start = [round(us * 1000) + base for us in times]
+        else:
+            start = [*map(self._ns, batch.indices, times)]
+        if min(lengths) < 0:
+            self.negative += sum([us < 0 for us in lengths])
+            lengths = [max(us, 0) for us in lengths]
+        if max(lengths) < _EXACT_US:
+            dur = [round(us * 1000) for us in lengths]
+        else:
+            dur = [*map(self._ns, batch.indices, lengths, repeat(0))]
+        kinds = [event.cat for event in batch.events]
+        copies = {kind for kind in {*kinds} if kind in COPIES or (kind not in KERNELS and is_copy(kind))}
+        are_copies = map(copies.__contains__, kinds) if copies else bytes(len(batch))
+        columns.take(batch, start, dur, are_copies, self.pool, self.triples)
 
     def _devices(self) -> list[Recording]:
-        rows = self.rows
-        start, end, device = rows.start, rows.end, rows.device
-        order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
-        started = self.launches.take_starts(set(rows.correlation) - {NO_LAUNCH})
+        rows, self.rows = self.rows, DeviceRows()
+        ids = set(rows.device)
+        started = self.launches.take_starts(rows.correlation)
         self.launchers = launchers_of(started.values())
         host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
         # They come behind the operations of a thread, which keep their indices.
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
-        inside = find_surroundings(self.threads, started, self.flows)
-        devices = {device_id: list[int]() for device_id in sorted(set(device))}
-        refuse_devices(self.path, len(devices))
-        if len(devices) == 1:
-            devices = dict.fromkeys(devices, order)
-        else:
-            for row in order:
-                devices[device[row]].append(row)
-        return [self._device(some, device_id, started, inside, host) for device_id, some in devices.items()]
+        inside = find_surroundings(self.threads, started, self.flows) if started else {}
+        refuse_devices(self.path, len(ids))
+        order = _order_of(rows)
+        if len(ids) == 1:
+            if order is not None:
+                rows.sort(order)
+            return [self._device(rows, rows.device[0], started, inside, host)]
+        devices = {device_id: list[int]() for device_id in sorted(ids)}
+        for row in range(len(rows)) if order is None else order:
+            devices[rows.device[row]].append(row)
+        return [
+            self._device(rows.select(some), device_id, started, inside, host)
+            for device_id, some in devices.items()
+        ]
 
     def _device(
         self,
-        order: list[int],
+        rows: DeviceRows,
         device: int,
         started: dict[int, ThreadTime],
         inside: dict[int, Surroundings],
         host: HostColumns,
     ) -> Recording:
-        rows, calls = self.rows, self.calls
-        name = [rows.name[row] for row in order]
-        correlation = array("q", [rows.correlation[row] for row in order])
-        surroundings = [inside.get(launch, NOTHING) for launch in correlation]
+        """Returns the recording of a device, of its operations in order of start."""
+        name, correlation, count = rows.name, rows.correlation, len(rows)
+        none: list[str | None] = [None] * count
+        operation, layer, collective, category = none, none, none, bytearray((_KERNEL,)) * count
+        if inside:
+            surroundings = [*map(inside.get, correlation, repeat(NOTHING))]
+            operation, phase, collective, layer = (
+                [*map(itemgetter(part), surroundings)] for part in range(len(NOTHING))
+            )
+            category = bytearray(map(_OF_PHASE.__getitem__, phase))
+            del surroundings, phase
         ops = OpColumns(
-            name=name,
-            group=[None] * len(name),
-            start=array("q", [rows.start[row] for row in order]),
-            end=array("q", [rows.end[row] for row in order]),
-            line=array("q", [rows.event_index[row] for row in order]),
-            shape=[None] * len(name),
-            dtype=[None] * len(name),
-            stated_category=bytearray(
-                [_KERNEL if near[1] is None else _OF_PHASE[near[1]] for near in surroundings]
-            ),
-        )
+            name=name, group=none, start=rows.start, end=rows.end, line=rows.event_index, shape=none,
+            dtype=none, stated_category=category,
+        )  # fmt: skip
         columns = DeviceColumns(
-            stream=array("q", [rows.stream[row] for row in order]), correlation=correlation,
-            operation=[near[0] for near in surroundings], layer=[near[3] for near in surroundings],
-            bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
-            block=[rows.block[row] for row in order],
-            occupancy=array("h", [rows.occupancy[row] for row in order]),
+            stream=rows.stream, correlation=correlation, operation=operation, layer=layer, bytes=rows.bytes,
+            grid=rows.grid, block=rows.block, occupancy=rows.occupancy,
             memory=self.allocations.columns_of(device, self.threads, self._all_ns),
         )  # fmt: skip
-        launches = [started.get(launch) for launch in correlation]
-        ends = self.launches.ends(set(correlation))
-        over = [ends.get(launch, 0) for launch in correlation]
-        columns.host = with_launches(host, launches, over, self.launchers, self._all_ns)
+        columns.host = with_launches(host, started, self.launches, correlation, self.launchers, self._all_ns)
+        for op in compress(range(count), rows.is_copy):
+            category[op] = _COPY
+        self._add_collectives(rows, ops, columns, collective, started)
+        return self._recording(device, ops, columns, started)
+
+    def _add_collectives(
+        self,
+        rows: DeviceRows,
+        ops: OpColumns,
+        columns: DeviceColumns,
+        annotated: list[str | None],
+        started: dict[int, ThreadTime],
+    ) -> None:
+        """Adds what is stated of the operations that communicate.
+
+        annotated: by operation the collective in whose annotation it was launched, None for most.
+        """
+        name, correlation = ops.name, columns.correlation
         communicates = {op_name: self.names.communicates(op_name) for op_name in set(name)}
         unclear = {
             op_name for op_name, is_communication in communicates.items()
             if not is_communication and collective_in_name(op_name) is not None
         }  # fmt: skip
+        looked_at = {op_name for op_name, is_communication in communicates.items() if is_communication}
+        looked_at |= unclear
+        flags = bytearray(map(looked_at.__contains__, name)) if looked_at else bytearray(len(name))
+        if annotated.count(None) < len(annotated):
+            for op in compress(range(len(name)), map(is_not, annotated, repeat(None))):
+                flags[op] = 1
+        for row in rows.collective_args:
+            flags[row] = 1
+        for row in range(len(name)) if self.calls else ():
+            flags[row] |= rows.external_of(row) in self.calls
+        some = [*compress(range(len(name)), flags)]
+        if not some:
+            return
         sizes = self._sizes(
-            {launch for launch, op in zip(correlation, name, strict=True) if communicates[op]},
-            {launch for launch, near in zip(correlation, surroundings, strict=True) if near[2] is not None},
+            {correlation[op] for op in some if communicates[name[op]]},
+            {correlation[op] for op in some if annotated[op] is not None},
             started,
         )
-        for op, row in enumerate(order):
-            if rows.is_copy[row]:
-                ops.stated_category[op] = _COPY
+        group, shape, dtype = ops.group[:], ops.shape[:], ops.dtype[:]
+        for op in some:
+            if rows.is_copy[op]:
                 continue
-            args = rows.collective_args.get(row)
-            if args is None and calls:
-                args = calls.get(rows.external[row])
-            if args is None and not communicates[name[op]] and surroundings[op][2] is None:
+            args = rows.collective_args.get(op)
+            if args is None and self.calls:
+                args = self.calls.get(rows.external_of(op))
+            if args is None and not communicates[name[op]] and annotated[op] is None:
                 if name[op] in unclear:
                     self.unclear.add(name[op])
                 continue
             size = sizes.get(correlation[op])
-            collective = self._collective(name[op], args, surroundings[op][2], size)
+            collective = self._collective(name[op], args, annotated[op], size)
             if collective is None:
                 continue
             columns.collectives[op] = collective
-            ops.group[op] = self.pool[collective.group or "comm"]
+            group[op] = self.pool[collective.group or "comm"]
             ops.stated_category[op] = CATEGORIES.index(category_of_group_name(collective.group))
-            ops.dtype[op] = dtype_of(collective.dtype)
+            dtype[op] = dtype_of(collective.dtype)
             most = collective.elements
-            ops.shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
-        return self._recording(device, ops, columns, started)
+            shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
+        ops.group, ops.shape, ops.dtype = group, shape, dtype
 
     def _recording(
         self,
@@ -685,11 +708,8 @@ class _Reader:
     ) -> Recording:
         marks = self.steps
         if device is not None and marks:
-            launch = [
-                None if (thread_time := started.get(key)) is None else thread_time[0]
-                for key in columns.correlation
-            ]
-            step, steps = steps_of_device(marks, ops, launch)
+            launches = map(started.get, columns.correlation, repeat(_NOT_STARTED))
+            step, steps = steps_of_device(marks, ops, [*map(itemgetter(0), launches)] if started else ())
         else:
             if device is not None:
                 marks = self.step_names.marks(self.on_devices.get(device, ()), is_of_device=True)
@@ -723,7 +743,7 @@ class _Reader:
         gaps = find_relevant_gaps(ops.start, ops.end, [(ops.start[0], max(ops.end)), *windows])
         following = {gap.op: columns.correlation[gap.op] for gap in gaps}
         launches = {}
-        ends = self.launches.ends(set(following.values()))
+        ends = self.launches.ends(following.values())
         for op, correlation in following.items():
             launch = started.get(correlation)
             if launch is not None and -MOST_US < ends[correlation] < MOST_US:
@@ -765,7 +785,7 @@ class _Reader:
         for op, (start, end, event_index, _, name, thread, annotation) in enumerate(rows):
             operation, phase, _, layer = inside.get(op, NOTHING)
             phase = phase or phase_of(name)
-            category = _KERNEL if phase is None else _OF_PHASE[phase]
+            category = _OF_PHASE[phase]
             group = shape = dtype = None
             if annotation is not None:
                 word = COLLECTIVE_ANNOTATION.match(name)
@@ -843,10 +863,20 @@ class _Reader:
 
     def _name(self, event: Event) -> str:
         name = event.name
-        return self.pool[name if isinstance(name, str) and name else _NO_NAME]
+        return self.pool[name if isinstance(name, str) and name else NO_NAME]
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.diagnostics.append(Diagnostic(severity, code, message, self.path))
+
+
+def _order_of(rows: DeviceRows) -> list[int] | None:
+    """Returns the rows by start, then by end; None where they are in that order."""
+    start = rows.start
+    if all(map(lt, start, start[1:])):
+        return None
+    order = sorted(range(len(rows)), key=rows.end.__getitem__)
+    order.sort(key=start.__getitem__)
+    return order
 
 
 def _collective_of_calls(name: str, size: CallSize | None) -> CollectiveInfo:

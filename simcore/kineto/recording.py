@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from itertools import compress
 from typing import Literal, TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError
@@ -140,17 +140,19 @@ class Recording(Struct):
             return replace(part, step=self.step) if len(self.steps) > 1 else part
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
-        inside = [
-            op for op, step in enumerate(self.step)
-            if step == step_number and (
-                (ops.start[op] < last and ops.end[op] > first)
+        inside: range | list[int] = range(len(ops))
+        if self.step.count(step_number) < len(ops) or not (ops.start[-1] < last and min(ops.end) > first):
+            inside = [
+                op for op in compress(range(len(ops)), map(step_number.__eq__, self.step))
+                if (ops.start[op] < last and ops.end[op] > first)
                 or (ops.start[op] == ops.end[op] and first <= ops.start[op] <= last)
-            )
-        ]  # fmt: skip
+            ]  # fmt: skip
         part = replace(self._part(rank_id, inside, (first, last)), ahead_ns=profiled.ahead_ns)
-        for op, (start, end) in enumerate(zip(part.ops.start, part.ops.end, strict=True)):
-            if start < first or end > last:
-                part.ops.start[op], part.ops.end[op] = max(start, first), min(end, last)
+        begins, ends = part.ops.start, part.ops.end
+        if begins and (begins[0] < first or max(ends) > last):
+            begins = array("q", [max(start, first) for start in begins])
+            ends = array("q", [min(end, last) for end in ends])
+            part = replace(part, ops=replace(part.ops, start=begins, end=ends))
         return part
 
     def _part(self, rank_id: int, rows: range | list[int], window: tuple[int, int]) -> RankTrace:
@@ -171,13 +173,13 @@ def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
     count = len(rows)
     none: list[str | None] = [None] * count
     return OpColumns(
-        name=_select_items(ops.name, rows), state=none, group=_select_items(ops.group, rows),
+        name=_select_items(ops.name, rows), state=none, group=list(_select_items(ops.group, rows)),
         batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
         chunk=_select_ints(ops.chunk, rows) if ops.chunk else array("q"),
         start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),
         timing=bytearray((MEASURED,)) * count, line=_select_ints(ops.line, rows), description=none,
         shape=_select_items(ops.shape, rows), dtype=_select_items(ops.dtype, rows),
-        stated_category=bytearray(_select_items(ops.stated_category, rows)),
+        stated_category=bytearray(map(ops.stated_category.__getitem__, rows)),
     )  # fmt: skip
 
 
@@ -190,7 +192,7 @@ def _select_columns(
         _select_items(columns.operation, rows), _select_items(columns.layer, rows),
         _select_ints(columns.bytes, rows),
         _select_items(columns.grid, rows), _select_items(columns.block, rows),
-        array("h", _select_items(columns.occupancy, rows)),
+        array("h", map(columns.occupancy.__getitem__, rows)),
         {new: calls[op] for new, op in enumerate(rows) if op in calls} if calls else {}, columns.on_device,
         None if host is None else host.part(rows, window), columns.gaps.part(window),
         columns.streams, columns.line_noun, columns.memory,
@@ -198,9 +200,9 @@ def _select_columns(
 
 
 def _select_ints(column: array[int], rows: range | list[int]) -> array[int]:
-    return column[:] if isinstance(rows, range) else array("q", _select_items(column, rows))
+    return column if isinstance(rows, range) else array("q", map(column.__getitem__, rows))
 
 
-def _select_items(column: Sequence[_Item], rows: range | list[int]) -> list[_Item]:
-    """Returns some rows of a column. A range is all of it, which is copied in a tenth of the time."""
-    return list(column) if isinstance(rows, range) else [column[op] for op in rows]
+def _select_items(column: list[_Item], rows: range | list[int]) -> list[_Item]:
+    """Returns some rows of a column. A range is all of it: that is the column itself."""
+    return column if isinstance(rows, range) else [*map(column.__getitem__, rows)]

@@ -116,13 +116,15 @@ def steps_by_time(marks: Sequence[StepMark], ops: OpColumns) -> tuple[array[int]
     start.
     """
     step = array("q", (NO_STEP,)) * len(ops)
-    begins, ends, counts = [mark.start for mark in marks], [mark.end for mark in marks], [0] * len(marks)
-    for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True) if marks else ()):
-        index = bisect_right(begins, start) - 1
-        if index >= 0 and start < marks[index].end:
-            step[op] = marks[index].step_number
-            ends[index] = max(ends[index], end)
-            counts[index] += 1
+    ends, counts = [mark.end for mark in marks], [0] * len(marks)
+    behind = [*(mark.start for mark in marks[1:]), _ALWAYS]
+    for index, (mark, next_start) in enumerate(zip(marks, behind, strict=False)):
+        # Operations are in order of start.
+        first = bisect_left(ops.start, mark.start)
+        last = bisect_left(ops.start, min(next_start, mark.end), first)
+        counts[index] = max(last - first, 0)
+        step[first:last] = array("q", (mark.step_number,)) * counts[index]
+        ends[index] = max(mark.end, max(ops.end[first:last], default=mark.end))
     return step, tuple(
         ProfilerStep(mark.step_number, mark.start, end, count, mark.start)
         for mark, end, count in zip(marks, ends, counts, strict=True)
@@ -138,6 +140,8 @@ def steps_of_device(
     """
     if not marks:
         return array("q", (NO_STEP,)) * len(ops), ()
+    if not launch:
+        return steps_by_time(marks, ops)
     device = _Device(marks, ops, launch)
     return device.steps() if device.is_launched else steps_by_time(marks, ops)
 

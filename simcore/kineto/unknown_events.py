@@ -11,7 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Container
 
-from simcore.kineto.events import DeviceRow, DeviceRows, Event
+from simcore.kineto.events import DeviceEvents, DeviceRows, Event
 from simcore.kineto.values import whole
 from simcore.records import Struct, field
 from simcore.units import plural
@@ -34,24 +34,33 @@ class UnknownEvents(Struct):
     """Those that a device may have run."""
     line: array[int] = field(default_factory=lambda: array("i"))
     """By row the index of its line."""
-    batch_rows: list[DeviceRow] = field(default_factory=list)
-    """The rows of the current batch."""
+    batch: DeviceEvents = field(default_factory=DeviceEvents)
+    """The events of the current batch."""
     device_counts: Counter[int] = field(default_factory=Counter)
     """By line how many name a device or stream."""
     stream_counts: Counter[int] = field(default_factory=Counter)
     """By line how many have a stream that is their thread."""
 
-    def keep(self, event: Event) -> None:
-        """Keeps the last row of `batch_rows`, made of an event, if a device may have run it."""
-        args = self.batch_rows[-1].args
-        if args.stream is None and args.device is None and args.correlation is None:
-            self.batch_rows.pop()
-            return
-        line = self.lines.setdefault((event.cat, event.pid, event.tid), len(self.lines))
-        self.line.append(line)
-        stream = whole(args.stream)
-        self.device_counts[line] += stream is not None or whole(args.device) is not None
-        self.stream_counts[line] += stream is not None and stream == whole(event.tid)
+    def take(self, event_index: int, event: Event) -> None:
+        """Takes an event into the current batch, if its arguments may be those of a device's operation."""
+        self.counts[event.cat] += 1
+        if event.args:
+            self.batch.events.append(event)
+            self.batch.indices.append(event_index)
+
+    def keep(self, batch: DeviceEvents) -> DeviceEvents:
+        """Returns those events of a batch that a device may have run, which the next rows are made of."""
+        kept = batch.select(
+            args.stream is not None or args.device is not None or args.correlation is not None
+            for args in batch.args
+        )
+        for event, args in zip(kept.events, kept.args, strict=True):
+            line = self.lines.setdefault((event.cat, event.pid, event.tid), len(self.lines))
+            self.line.append(line)
+            stream = whole(args.stream)
+            self.device_counts[line] += stream is not None or whole(args.device) is not None
+            self.stream_counts[line] += stream is not None and stream == whole(event.tid)
+        return kept
 
     def of_devices(
         self,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from simcore.workload.model import LARGEST
@@ -108,25 +108,31 @@ def are_uneven(splits: Any) -> bool:
     return parts is not None and len(set(parts)) > 1
 
 
-def triple_of(raw: bytes) -> str | None:
+def triple_of(sizes: Sequence[Any]) -> str | None:
     """Returns a grid or block as words; None for what is no list of up to three numbers."""
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
+    if not 1 <= len(sizes) <= 3:
         return None
-    if not isinstance(value, list) or not 1 <= len(value) <= 3:
+    if not all(isinstance(size, (int, float)) and abs(size) < _EXACT for size in sizes):
         return None
-    if not all(isinstance(size, (int, float)) and abs(size) < _EXACT for size in value):
-        return None
-    return " x ".join(f"{size:g}" for size in value)
+    return " x ".join(f"{size:g}" for size in sizes)
 
 
-class Triples(dict[bytes, "str | None"]):
+class Triples(dict[tuple[Any, ...], "str | None"]):
     """Grids and blocks as words, each made once."""
 
-    def __missing__(self, raw: bytes) -> str | None:
-        self[raw] = triple = triple_of(raw) if raw else None
+    def __missing__(self, sizes: tuple[Any, ...]) -> str | None:
+        triple = triple_of(sizes)
+        if triple is not None:
+            self[sizes] = triple
         return triple
+
+    def words_of(self, values: Sequence[Any]) -> list[str | None]:
+        """Returns grids or blocks, as decoded, as words."""
+        try:
+            return [self[tuple(value)] if type(value) is list else None for value in values]
+        except TypeError:
+            # One has a list or an object inside.
+            return [triple_of(value) if type(value) is list else None for value in values]
 
 
 class Pool(dict[str, str]):

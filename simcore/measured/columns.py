@@ -155,21 +155,26 @@ class HostColumns(Struct):
         return len(self.name)
 
     def part(self, ops: Sequence[int], window: tuple[int, int]) -> HostColumns:
-        """Returns what runs in a window, ns, with the launches of these operations of the device."""
+        """Returns what runs in a window, ns, with the launches of these operations of the device, a range for
+        all.
+        """
         first, last = window
         inside = bytes(
             [start < last and end > first for start, end in zip(self.start, self.end, strict=True)]
         )
 
         def part(column: array[int]) -> array[int]:
-            return array(column.typecode, list(compress(column, inside)))
+            return array(column.typecode, compress(column, inside))
 
-        # From lists: an array that is made of an iterator grows by each element.
+        launches = self.launch, self.launched, self.launcher
+        if not isinstance(ops, range):
+            launch, launched, launcher = (
+                array(column.typecode, map(column.__getitem__, ops)) for column in launches
+            )
+            launches = launch, launched, launcher
         return HostColumns(
             list(compress(self.name, inside)), part(self.start), part(self.end), part(self.thread),
-            part(self.line), self.threads,
-            array("q", [self.launch[op] for op in ops]), array("q", [self.launched[op] for op in ops]),
-            array("i", [self.launcher[op] for op in ops]),
+            part(self.line), self.threads, *launches,
         )  # fmt: skip
 
     def shift(self, by_ns: int) -> HostColumns:
@@ -385,4 +390,4 @@ class RankTrace(Struct, frozen=True):
 
 
 def _shift_column(column: array[int], by_ns: int) -> array[int]:
-    return array("q", [time_ns + by_ns for time_ns in column]) if by_ns else column
+    return array("q", map(by_ns.__add__, column)) if by_ns else column

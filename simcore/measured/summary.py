@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise, repeat
 
-from simcore.measured.columns import MEASURED, RankTrace
+from simcore.measured.columns import MEASURED, OpColumns, RankTrace, SubColumns
 from simcore.measured.lanes import rank_segments
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, category_of_group
@@ -65,48 +65,62 @@ def sub_figures(run: MeasuredRun) -> list[OpFigures]:
 
 def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
     """Returns `op_figures` of some ranks."""
-    return _figures(
-        (name, None, ops.category(index), ops.timing[index],
-         ops.start[index], ops.end[index], rank.rank, ops.batch[index], index)
-        for rank in ranks
-        for ops in (rank.ops,)
-        for index, name in enumerate(ops.name)
-    )  # fmt: skip
+    sums = _Sums()
+    for rank in ranks:
+        ops = rank.ops
+        categories = map(ops.category, range(len(ops)))
+        if ops.stated_category:
+            categories = map(CATEGORIES.__getitem__, ops.stated_category)
+        keys = zip(ops.name, repeat(None), categories, strict=False)
+        sums.add(keys, ops, rank.rank, ops.batch.__getitem__, 0)
+    return sums.figures()
 
 
 def sub_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
     """Returns `sub_figures` of some ranks."""
-    return _figures(
-        (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.timing[index],
-         subs.start[index], subs.end[index], rank.rank, rank.ops.batch[subs.parent[index]],
-         len(rank.ops) + index)
-        for rank in ranks
-        for subs in (rank.subs,)
-        for index, name in enumerate(subs.name)
-    )  # fmt: skip
+    sums = _Sums()
+    for rank in ranks:
+        ops, subs = rank.ops, rank.subs
+        parents = map(ops.name.__getitem__, subs.parent)
+        keys = zip(subs.name, parents, map(category_of_group, subs.group), strict=True)
+        batches = [ops.batch[parent] for parent in subs.parent]
+        sums.add(keys, subs, rank.rank, batches.__getitem__, len(ops))
+    return sums.figures()
 
 
-# name, parent, category, timing, start, end, rank, micro-batch, item
-_One = tuple[str, "str | None", str, int, int, int, int, int, int]
+# The name, its parent, the category.
+_Key = tuple[str, "str | None", str]
 
 
-def _figures(ones: Iterable[_One]) -> list[OpFigures]:
-    # Sums alone: a tuple for each of a million operations took 200 MB.
-    by_key: dict[tuple[str, str | None, str], list[int]] = {}
-    for name, parent, category, timing, start, end, *where in ones:
-        key = name, parent, category
-        figures = by_key.get(key)
-        if figures is None:
-            figures = by_key[key] = [0, 0, 0, 0, 0, -1, -1, -1]
-        figures[0] += 1
-        if timing != MEASURED:
-            continue
-        ns, is_first = end - start, not figures[1]
-        figures[1] += 1
-        figures[2] += ns
-        if is_first or ns < figures[3]:
-            figures[3] = ns
-        # It is the first of the longest: files and lines come in a fixed order.
-        if is_first or ns > figures[4]:
-            figures[4:] = ns, *where
-    return [OpFigures(*key, *figures) for key, figures in by_key.items()]
+class _Sums:
+    """The figures of operations while they are added up: a tuple for each of a million took 200 MB."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[_Key, list[int]] = {}
+
+    def add(
+        self, keys: Iterable[_Key], of: OpColumns | SubColumns, rank: int, batch_of: Callable[[int], int],
+        first_item: int,
+    ) -> None:  # fmt: skip
+        """Adds operations of a rank."""
+        by_key = self.by_key
+        columns = zip(keys, of.timing, of.start, of.end, strict=True)
+        for index, (key, timing, start, end) in enumerate(columns):
+            figures = by_key.get(key)
+            if figures is None:
+                figures = by_key[key] = [0, 0, 0, 0, 0, -1, -1, -1]
+            figures[0] += 1
+            if timing != MEASURED:
+                continue
+            ns, is_first = end - start, not figures[1]
+            figures[1] += 1
+            figures[2] += ns
+            if is_first or ns < figures[3]:
+                figures[3] = ns
+            # It is the first of the longest: files and lines come in a fixed order.
+            if is_first or ns > figures[4]:
+                figures[4:] = ns, rank, batch_of(index), first_item + index
+
+    def figures(self) -> list[OpFigures]:
+        """Returns the figures, in the order in which operations first came."""
+        return [OpFigures(*key, *figures) for key, figures in self.by_key.items()]

@@ -579,6 +579,23 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     return 3 * forward * tokens, (3 * forward + again + padded) * tokens
 
 
+def forward_flops(training: Training, causal: bool = False) -> tuple[float, float]:
+    """Returns the FLOPs of an inference step of all ranks, twice, as `step_flops` has them.
+
+    The output layer runs for the last token of a sequence alone. causal: as of `step_flops`; a token that is
+    decoded sees all keys of its cache.
+    """
+    model, step = training.model, training.inference
+    assert step is not None
+    seq = training.seq
+    if step.decodes:
+        seq, causal = step.context + 1, False
+    each = {kind: sum(layer_flops(model, kind, seq, causal)) for kind, _ in model.count_kinds()}
+    layers = sum(count * each[kind] for kind, count in model.count_kinds())
+    total = training.global_batch * (training.seq * layers + 2.0 * model.embedding)
+    return total, total
+
+
 def _padding_flops(training: Training, kind: int) -> float:
     """Returns the FLOPs that padding to the capacity adds to a token's experts in a layer of a kind."""
     model, moe = training.model.of_kind(kind), training.model.experts_of(kind)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import UsageError, printable
 from simcore.flows.collectives import Collective, estimate_flows, make_collective, start_collective
 from simcore.flows.log import FlowLog, Transmission
 from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
@@ -17,6 +17,7 @@ from simcore.networks.model import GroupCollective, Network, NetworkParameters, 
 from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
+from simcore.ranks import parse_ranks
 from simcore.records import NamedTuple, replace
 
 if TYPE_CHECKING:
@@ -40,11 +41,14 @@ class FlowPayload(NamedTuple):
 
 
 class FlowTransport:
-    """The flows of a run; satisfies `PortTransport`. ranks: the rank of each rank class of the engine."""
+    """The flows of a run; satisfies `PortTransport`. ranks: the GPU of each rank class of the engine. job:
+    the number of the run, of several that share the traffic.
+    """
 
-    def __init__(self, traffic: FlowTraffic, ranks: Sequence[int]) -> None:
+    def __init__(self, traffic: FlowTraffic, ranks: Sequence[int], job: int = 0) -> None:
         self.traffic = traffic
         self._ranks = ranks
+        self._job = job
         self._over: list[object] = []
         # Collectives that some members have begun, and what their members wait with.
         self._collectives: dict[object, Collective] = {}
@@ -86,7 +90,7 @@ class FlowTransport:
         log = self.traffic.log
         if log is None:
             return -1
-        log.transmissions.append(Transmission(stream, sender, now))
+        log.transmissions.append(Transmission(stream, sender, now, self._job))
         return len(log.transmissions) - 1
 
     def join(
@@ -145,10 +149,17 @@ class FlowNetwork(SimulatedAlone):
     """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated as well."""
 
     rules: FlowRules = FlowRules()
+    gpus: tuple[int, ...] = ()
+    """The GPU of each rank, () where they have the same numbers."""
+
+    def gpu_of(self, rank: int) -> int:
+        """Returns the GPU that a rank is on."""
+        return self.gpus[rank] if rank < len(self.gpus) else rank
 
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
         traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
+        ranks = list(map(self.gpu_of, ranks))
         start_collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
         traffic.run()
         return traffic.last_end_ns
@@ -176,9 +187,22 @@ class FlowNetwork(SimulatedAlone):
         return FlowPayload(None, size)
 
     def make_transport(self, folding: Folding) -> PortTransport:
+        return self._transport(folding, self._make_traffic(), 0)
+
+    def make_transports(
+        self, folding: Folding, other: FlowNetwork, other_folding: Folding
+    ) -> tuple[PortTransport, PortTransport]:
+        """Returns the transports of this run and of another one, whose flows meet."""
+        traffic = self._make_traffic()
+        return self._transport(folding, traffic, 0), other._transport(other_folding, traffic, 1)
+
+    def _make_traffic(self) -> FlowTraffic:
         assert self.cluster.topology is not None
-        traffic = make_traffic(self.cluster.topology, self.rules, FlowLog())
-        return FlowTransport(traffic, [one.ranks.blocks[0].first for one in folding.classes])
+        return make_traffic(self.cluster.topology, self.rules, FlowLog())
+
+    def _transport(self, folding: Folding, traffic: FlowTraffic, job: int) -> PortTransport:
+        gpus = [self.gpu_of(one.ranks.blocks[0].first) for one in folding.classes]
+        return FlowTransport(traffic, gpus, job)
 
     def slowed_rules(self, report: FlowReport) -> FlowRules | None:
         """Returns the rules under which congestion control slows a run down; None where that is not told."""
@@ -227,4 +251,12 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
         )
     rules = rules_of(cluster.packets, parameters)
-    return FlowNetwork(cluster, rules=rules)
+    gpus: tuple[int, ...] = ()
+    if parameters.job_gpus is not None:
+        gpus = tuple(parse_ranks("--job-gpus", parameters.job_gpus))
+        if len(gpus) != layout.world or gpus[-1] >= cluster.topology.gpus:
+            raise UsageError(
+                f"--job-gpus {printable(parameters.job_gpus, 60)}: {len(gpus)} GPUs for {layout.world} "
+                f"ranks, of {cluster.topology.gpus} in the topology: as many as ranks are expected"
+            )
+    return FlowNetwork(cluster, rules=rules, gpus=gpus)

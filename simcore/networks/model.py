@@ -183,6 +183,7 @@ class NetworkParameters(Struct, frozen=True):
     nvls: str
     pxn: str
     congestion: str
+    job_gpus: str | None
 
     @property
     def argument(self) -> str:

@@ -60,8 +60,8 @@ def groupings(run: MeasuredRun) -> tuple[str, ...]:
     devices = [rank.device for rank in run.ranks if rank.device is not None]
     has_names = {
         "kernel": True,
-        "operation": any(name is not None for device in devices for name in device.operation),
-        "layer": any(name is not None for device in devices for name in device.layer),
+        "operation": any(device.operation.count(None) < len(device.operation) for device in devices),
+        "layer": any(device.layer.count(None) < len(device.layer) for device in devices),
     }
     return tuple(by for by in GROUPINGS if has_names[by]) if devices else GROUPINGS[:1]
 

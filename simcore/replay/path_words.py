@@ -18,7 +18,7 @@ from simcore.sources.segments import GAP
 from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource, stage_words, sum_lengths
 from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import Facts, make_graph_facts
-from simcore.trace.spans import Trace
+from simcore.trace.spans import NONE, Trace
 from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 # Of each account, as the path calls it.
@@ -89,6 +89,15 @@ class MeasuredPath(PathSource):
         }
         sums = self._sums(path)
         return sum_lengths(map(words[by], sums), sums.values())
+
+    def sum_labels(self, path: CriticalPath) -> list[dict[int, int]]:
+        """Returns by track the ns of each label of the column of operations."""
+        by_track: list[dict[int, int]] = [{} for _ in self._ranks]
+        for part, ns in self._sums(path).items():
+            if part.label != NONE:
+                of_track = by_track[part.track]
+                of_track[part.label] = of_track.get(part.label, 0) + ns
+        return by_track
 
     def _sums(self, path: CriticalPath) -> dict[_Part, int]:
         """Returns the ns of each part of a path, summed once: a report groups them four times."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from simcore.cached_methods import cached_method
+from simcore.cached_methods import cached_method, forget
 from simcore.diagnostics import Diagnostic
 from simcore.measured.columns import FUSED, RankTrace
 from simcore.measured.matching import Call, CollectiveMatch, name_of
@@ -89,7 +89,7 @@ class Durations:
 
     @cached_property
     def parts(self) -> Parts:
-        """The part that each duration belongs to: 2 s for 718,800 kernels; a run without scales needs none."""
+        """The part that each duration belongs to: 2 s for 718,800 kernels; none is needed without scales."""
         graph, matches = self.graph, self.rendezvous.matches
         ranks = range(len(self.rendezvous.segments))
         part_ids: dict[FactorTime, int] = {}
@@ -303,8 +303,10 @@ class ReplayedRun(Run):
         """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
         if self.scales is None:
             return self.graph.measured_ends
-        ends = self.graph.graph.ends(self.durations_ns)
-        return ends if isinstance(ends, array) else array("q", ends)
+        found = self.graph.graph.ends(self.durations_ns)
+        ends = found if isinstance(found, array) else array("q", found)
+        # One column is enough where the clocks allow an exact replay.
+        return self.graph.measured_ends if ends == self.graph.measured_ends else ends
 
     @cached_property
     def times(self) -> SegmentTimes:
@@ -330,7 +332,13 @@ class ReplayedRun(Run):
     @cached_method
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
         """Returns the slacks of `base`; the message of a send ends with it."""
-        return compute_slack(self.base.trace_graph, cancelled)
+        graph = self.base.trace_graph
+        slacks = compute_slack(graph, cancelled)
+        if self.base is not self:
+            # Of a million kernels 32 MB, which are found again in a tenth of a second.
+            forget(graph, "durations")
+            forget(self.base, "durations_ns")
+        return slacks
 
     @cached_property
     def gaps(self) -> list[list[HostGap]]:
@@ -439,8 +447,7 @@ class ReplayedRun(Run):
     @cached_property
     def operations(self) -> Table:
         """What operations and sub-operations take, by (operation, sub-operation or None)."""
-        column = self.trace.column("operation")
-        return Table(self.trace, self.accounts, column, lambda: self.critical_path, lambda: self.slacks)
+        return _OperationTable(self)
 
     @property
     def all_ranks(self) -> range:
@@ -474,6 +481,21 @@ class ReplayedRun(Run):
     def peers(self) -> list[tuple[int, ...]]:
         """The peers of each rank, as indices: the ranks that do the same part of the work."""
         return peers_of(self.rendezvous)
+
+
+class _OperationTable(Table):
+    """The table of the operations of a run, which asks the words of its path for what is on it."""
+
+    def __init__(self, results: ReplayedRun) -> None:
+        super().__init__(
+            results.trace, results.accounts, results.trace.column("operation"),
+            lambda: results.critical_path, lambda: results.slacks,
+        )  # fmt: skip
+        self._results = results
+
+    @cached_property
+    def critical_by_track(self) -> list[dict[int, int]]:
+        return self._results.path_source.sum_labels(self._results.critical_path)
 
 
 def _replay_rank(

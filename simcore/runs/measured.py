@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simcore.measured.columns import RankTrace
     from simcore.replay.slowdown import Slowdown
     from simcore.replay.step_times import StepTime
-    from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
+    from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, ProductUse
     from simcore.trace.lanes import Lanes
     from simcore.words.measured import MeasuredFigures
 
@@ -34,8 +34,15 @@ class MeasuredMemory:
     file_memory: Sequence[FileMemory] = ()
     other_model = rescaled = ""
 
-    def __init__(self, traces: Sequence[RankTrace]) -> None:
-        self._traces = traces
+    def __init__(
+        self, traces: Sequence[RankTrace], find_use: Callable[[], ProductUse | None] = lambda: None
+    ) -> None:
+        """find_use: returns how well the step uses its GPUs."""
+        self._traces, self._find_use = traces, find_use
+
+    @cached_property
+    def product_use(self) -> ProductUse | None:
+        return self._find_use()
 
     @cached_property
     def memory_peaks(self) -> tuple[MemoryPeak, ...]:
@@ -65,7 +72,14 @@ class RecordedRun(ReplayedRun):
     @cached_property
     def model(self) -> MeasuredMemory:
         # Nothing tells when a replay would allocate.
-        return MeasuredMemory(self.measured.ranks if self.scales is None else ())
+        return MeasuredMemory(self.measured.ranks if self.scales is None else (), self._find_product_use)
+
+    def _find_product_use(self) -> ProductUse | None:
+        # Imported here: most runs are not asked for it.
+        from simcore.replay.product_use import MeasuredStep, find_product_use
+
+        step = self.parameters.part(MeasuredStep)
+        return find_product_use(self.measured, step, self.step_time_ns) if step.has_use else None
 
     @property
     def recording(self) -> RecordedRun:
@@ -116,7 +130,10 @@ class RecordedRun(ReplayedRun):
         """
         scales = setup.scales
         if scales is None:
-            return RecordedRun(self.measured, None, get_cached(self, "durations", self._durations))
+            durations = get_cached(self, "durations", self._durations)
+            return RecordedRun(
+                self.measured, None, durations, setup if setup.parameters.explicit_names else None
+            )
         measured_results = RecordedRun(self.measured, scales, self.durations, setup)
         try:
             # Every figure of a replay needs its times.

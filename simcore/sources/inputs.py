@@ -72,10 +72,10 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
         return model
     beginning = read_beginning(path)
     file_format = format_of(beginning)
-    if (file_format is None or file_format.read is None) and beginning.lstrip().startswith(b"{"):
-        from simcore.chakra import find_set, is_trace_json, open_set
+    if file_format is None or file_format.read is None:
+        from simcore.chakra import find_set, is_trace, open_set
 
-        set_files = find_set(path, with_json=True) if is_trace_json(beginning) else None
+        set_files = find_set(path, with_json=True) if is_trace(beginning) else None
         if set_files is not None:
             _refuse_choice(options, "execution traces")
             return open_set(set_files)

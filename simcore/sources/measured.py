@@ -24,6 +24,7 @@ from simcore.trace.graph import START
 from simcore.trace.named_work import CallTime
 from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
 from simcore.trace.trace_graph import TraceGraph
+from simcore.units import select
 
 EXPOSED = (*GROUP_KINDS, COPY)
 # What profiler traces alone have: these accounts are reported only where they have time.
@@ -146,7 +147,8 @@ def _streams(rendezvous: Rendezvous) -> Column:
     for segments, trace in zip(rendezvous.segments, rendezvous.run.ranks, strict=True):
         ops, label_ids = trace.ops, array("i", (NONE,)) * len(segments)
         on_streams = map(ops.stated_category.translate(_ON_STREAMS).__getitem__, segments.op)
-        for segment in compress(range(len(segments)), map(and_, segments.kind.translate(_IS_NO_GAP), on_streams)):
+        runs = map(and_, segments.kind.translate(_IS_NO_GAP), on_streams)
+        for segment in compress(range(len(segments)), runs):
             op = segments.op[segment]
             name = COPY if CATEGORIES[ops.stated_category[op]] == COPY else ops.group[op] or "comm"
             label_ids[segment] = number_of.setdefault(name, len(number_of))
@@ -223,12 +225,15 @@ def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
 def _make_spans(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
     """Returns the spans of a rank. Clocks that differ can end one a little too early: spans never overlap."""
     rendezvous, nodes = graph.rendezvous, graph.end_nodes[rank]
-    end = array("q", accumulate(map(ends.__getitem__, nodes), max))
+    end = select(ends, nodes)
+    if not all(map(le, end, end[1:])):
+        end = array("q", accumulate(end, max))
     start = array("q", (0,))[: len(end)] + end[:-1]
-    ready = start[:]
     category = _categories(graph, rank)
     level = category.translate(_LEVEL)
-    for segment in compress(range(len(nodes)), rendezvous.segments[rank].kind.translate(_OF_SEVERAL)):
+    of_several = rendezvous.segments[rank].kind.translate(_OF_SEVERAL)
+    ready = start[:] if 1 in of_several else start
+    for segment in compress(range(len(nodes)), of_several):
         if graph.can_wait(rank, segment):
             ready[segment] = max(start[segment], min(graph.begin_ns(rank, segment, ends), end[segment]))
             level[segment] = COMPUTES if category[segment] < FIRST_EXPOSED else COMMUNICATES
@@ -247,6 +252,7 @@ def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
     else:
         of_op = bytearray(OF_CATEGORY[ops.category(op)] for op in range(len(ops)))
     own = bytes(map(of_op.__getitem__, segments.op)) if of_op else bytes(len(segments))
+    of_several = segments.kind.translate(_OF_SEVERAL)
     # The whole column is one integer.
     gaps, idle, mine = (
         int.from_bytes(column, "little")
@@ -254,7 +260,8 @@ def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
     )
     category = bytearray((mine ^ (mine ^ idle) & gaps).to_bytes(len(segments), "little"))
     # Segments with a sub-operation (-1 for none), and those of several ranks.
-    others = map(add, segments.kind.translate(_OF_SEVERAL), segments.sub)
-    for segment in compress(range(len(segments)), map(le, repeat(0), others)):
+    has_subs = len(graph.rendezvous.run.ranks[rank].subs) > 0
+    others = map(le, repeat(0), map(add, of_several, segments.sub)) if has_subs else of_several
+    for segment in compress(range(len(segments)), others):
         category[segment] = own_account(graph, rank, segment)
     return category

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, compress
+from typing import Any
 
 from simcore.records import NamedTuple, Struct
 from simcore.sources.rendezvous import NONE, Rendezvous
@@ -129,15 +130,12 @@ class MeasuredGraph:
         return column, duration - self._offset[column]
 
     @cached_property
-    def row_of(self) -> array[int]:
-        """By duration the segment that it is a part of, counted over all ranks; NONE before the first."""
+    def row_of(self) -> _DurationRows:
+        """By duration the segment that it is a part of, counted over all ranks."""
         first = first_rows(map(len, self.end_nodes))
-        row_of = array("i", (NONE,))
-        for _ in range(2):
-            row_of.extend(range(first[-1]))
-        row_of.extend(first[rank] + segment for (rank, _, segment), *_ in self.rendezvous.members)
-        row_of.extend(first[rank] + segment for (rank, segment), _ in self.rendezvous.transfers)
-        return row_of
+        shared = array("i", (first[rank] + segment for (rank, _, segment), *_ in self.rendezvous.members))
+        shared.extend(first[rank] + segment for (rank, segment), _ in self.rendezvous.transfers)
+        return _DurationRows(first[-1], shared)
 
     # -- passes ----------------------------------------------------------------------
 
@@ -206,6 +204,26 @@ class MeasuredGraph:
         if segments.kind[segment] == AWAIT:
             return causes
         return causes if causes and (causes[0].track != rank or causes[0].why == BUSY) else []
+
+
+class _DurationRows(Sequence[int]):
+    """By duration the segment that it is a part of, counted over all ranks; NONE before the first.
+
+    rows: how many segments there are, each with two durations; shared: the segments of those of collectives
+    and messages. Of two million segments a column takes 16 MB.
+    """
+
+    def __init__(self, rows: int, shared: array[int]) -> None:
+        self._rows, self._shared = rows, shared
+
+    def __len__(self) -> int:
+        return 1 + 2 * self._rows + len(self._shared)
+
+    def __getitem__(self, duration: Any) -> Any:
+        at = duration - 1 - 2 * self._rows
+        if at >= 0:
+            return self._shared[at]
+        return (duration - 1) % self._rows if duration > 0 else NONE
 
 
 class _RankWalk:

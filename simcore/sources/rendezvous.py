@@ -55,9 +55,10 @@ from simcore.units import differences
 
 _COMPUTE = frozenset((*map(CATEGORIES.index, COMPUTE), CATEGORIES.index("host")))
 _COPY = CATEGORIES.index(COPY)
-# Tables for `translate`, 1 for what computes, for what communicates, and for segments that take part in what
+# Tables for `translate`, 1 for what computes, copies, communicates, and for segments that take part in what
 # several ranks do.
 _COMPUTES = bytes(kind in _COMPUTE for kind in range(256))
+_COPIES = bytes(kind == _COPY for kind in range(256))
 _COMMUNICATES = bytes(kind not in _COMPUTE and kind != _COPY for kind in range(256))
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
 # Fewer segments than this are made one by one in less time.
@@ -102,7 +103,11 @@ def make_device_segments(rank_index: int, rank: RankTrace, meetings: Mapping[Cal
             walk.segments.add(AWAIT, (walk.now, max(walk.now, time)), op, meeting=meeting)
             walk.now = max(walk.now, time)
     walk.until(rank.last_ns)
-    return walk.segments
+    segments = walk.segments
+    if not events:
+        # Nothing is of several ranks: one column is enough.
+        segments.meeting = segments.message = segments.received = segments.sub
+    return segments
 
 
 class _DeviceWalk:
@@ -114,9 +119,9 @@ class _DeviceWalk:
         # Compute, one at a time; then copies, in the holes.
         self.start, self.end, self.op = self.computed = _one_at_a_time(rank, _COMPUTES)
         # Where the phase of compute changes.
-        phases = bytes([*map(rank.ops.stated_category.__getitem__, self.op)])
+        phases = bytes(map(rank.ops.stated_category.__getitem__, self.op))
         self.changes = list(compress(range(1, len(phases)), map(ne, phases[1:], phases)))
-        copies = [op for op, kind in enumerate(rank.ops.stated_category) if kind == _COPY]
+        copies = [*compress(range(len(rank.ops)), rank.ops.stated_category.translate(_COPIES))]
         if copies:
             copies.sort(key=lambda op: (rank.ops.start[op], rank.ops.end[op], op))
             self._fill(copies)
@@ -143,7 +148,8 @@ class _DeviceWalk:
         ]
         # None lie on each other, and both are in order: sorting merges two runs.
         order = sorted(range(len(columns[0])), key=columns[0].__getitem__)
-        self.start, self.end, self.op = (array("q", [*map(column.__getitem__, order)]) for column in columns)
+        self.start, self.end = (array("q", map(column.__getitem__, order)) for column in columns[:2])
+        self.op = array("i", map(columns[2].__getitem__, order))
 
     def waited(self, start: int, end: int) -> tuple[int, int]:
         """Returns (from, to) of the rank's wait for a collective that ran from start to end."""
@@ -188,10 +194,11 @@ class _DeviceWalk:
         end[0::2], end[1::2] = begins, ends
         op[0::2] = op[1::2] = ops
         lasts = bytes(map(ne, start, end))
-        self.segments.extend(
-            bytearray(compress(kind, lasts)),
-            *(array("q", [*compress(column, lasts)]) for column in (start, end, op)),
-        )
+        if 0 in lasts:
+            kind = bytearray(compress(kind, lasts))
+            start, end = (array("q", compress(column, lasts)) for column in (start, end))
+            op = array("i", compress(op, lasts))
+        self.segments.extend(kind, start, end, op)
         self.now, self.next = ends[-1], last
 
 
@@ -201,16 +208,15 @@ def _one_at_a_time(rank: RankTrace, kinds_table: bytes) -> tuple[array[int], arr
     kinds_table: a table for `translate`, 1 for the kinds of operations to take.
     """
     ops = rank.ops
-    lasting = bytes(map(lt, ops.start, ops.end))
-    mask = bytes(map(and_, ops.stated_category.translate(kinds_table), lasting))
-    # From lists: an array that is made of an iterator grows by each element.
-    start, end, which = (
-        array("q", [*compress(column, mask)]) for column in (ops.start, ops.end, range(len(ops)))
-    )
+    mask = bytes(map(and_, ops.stated_category.translate(kinds_table), map(lt, ops.start, ops.end)))
+    start, end, which = ops.start, ops.end, array("i", range(len(ops)))
+    if 0 in mask:
+        start, end = (array("q", compress(column, mask)) for column in (start, end))
+        which = array("i", compress(which, mask))
     if all(map(le, end, start[1:])):
         return start, end, which
     reached = 0
-    columns = array("q"), array("q"), array("q")
+    columns = array("q"), array("q"), array("i")
     for begin, over, op in sorted(zip(start, end, which, strict=True)):
         begin = max(begin, reached)
         if over > begin:

@@ -33,7 +33,7 @@ class SegmentColumns(Struct):
     """ns as measured."""
     end: array[int] = field(default_factory=lambda: array("q"))
     """ns as measured."""
-    op: array[int] = field(default_factory=lambda: array("q"))
+    op: array[int] = field(default_factory=lambda: array("i"))
     """The operation, in a gap the one behind it."""
     sub: array[int] = field(default_factory=lambda: array("i"))
     """The sub-operation, else -1."""

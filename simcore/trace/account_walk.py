@@ -37,6 +37,8 @@ from simcore.units import add_to_column, differences
 # Booking fewer spans than this one by one takes less time.
 _STRETCH = 8
 _NO_TIME = bytes(8)
+# So many spans are no stretch that comes again.
+_LONG = 2**14
 # The level at which a span of a level waits, where that is not the level of all waits.
 _WAITING = {SENDS: SEND_WAITS, OVERLAPS: OVERLAP_WAITS, LAUNCHED: LAUNCHED}
 
@@ -162,20 +164,25 @@ class _Walk:
     def book_stretch(self, now: int, first: int, last: int) -> bool:
         """Books spans at once; returns False where one waits, leaves a gap, or takes no time."""
         ready, end = self.spans.ready, self.spans.end
-        if ready[first] != now or ready[first + 1 : last] != end[first : last - 1]:
+        if ready[first] != now:
+            return False
+        if last - first < _LONG:
+            follow = ready[first + 1 : last] == end[first : last - 1]
+        else:
+            # No parts are copied.
+            follow = memoryview(ready)[first + 1 : last] == memoryview(end)[first : last - 1]
+        if not follow:
             return False
         lengths = self.lengths[8 * first : 8 * last]
-        # Eight zero bytes may lie across two neighbours: then the spans are booked one by one, which is
-        # slower.
-        if _NO_TIME in lengths:
+        # Eight zero bytes may lie across two neighbours.
+        if _NO_TIME in lengths and 0 in array("q", lengths):
             return False
         kinds = bytes(self.spans.category[first:last])
         sums = self.sums.get((kinds, lengths))
         if sums is None:
-            of = dict.fromkeys(kinds, 0)
-            for kind, ns in zip(kinds, array("q", lengths), strict=True):
-                of[kind] += ns
-            sums = self.sums[kinds, lengths] = [*of.items()]
+            sums = _sum_by_kind(kinds, array("q", lengths))
+            if last - first < _LONG:
+                self.sums[kinds, lengths] = sums
         accounts = self.accounts
         accounts.edge.extend(ready[first:last])
         accounts.account += kinds
@@ -183,6 +190,18 @@ class _Walk:
         for kind, ns in sums:
             accounts.total_ns[kind] += ns
         return True
+
+
+def _sum_by_kind(kinds: bytes, lengths: array[int]) -> list[tuple[int, int]]:
+    """Returns (kind, ns) of each kind."""
+    if len(kinds) >= _LONG:
+        # In a third of the time: most stretches of a device have two kinds.
+        masks = ((kind, bytes(kind == other for other in range(256))) for kind in set(kinds))
+        return [(kind, sum(compress(lengths, kinds.translate(mask)))) for kind, mask in masks]
+    of = dict.fromkeys(kinds, 0)
+    for kind, ns in zip(kinds, lengths, strict=True):
+        of[kind] += ns
+    return [*of.items()]
 
 
 class _Line(_Walk):
@@ -290,6 +309,8 @@ class _Swept(_Walk):
 
     def walk(self) -> None:
         """Books by islands: spans that overlap are swept, a span that stands alone is booked as on a line."""
+        if self.book_line():
+            return
         indices, starts, ends = self.sort_by_start()
         # An island begins where all spans before it are over.
         begins = compress(range(1, len(indices)), map(ge, starts[1:], accumulate(ends, max)))
@@ -306,6 +327,15 @@ class _Swept(_Walk):
                 now = self.book_island(now, indices[edges[at] : edges[at + 1]])
                 at += 1
         self.book_until(now, self.step_ns, [])
+
+    def book_line(self) -> bool:
+        """Books all spans at once; returns False where any overlaps another, waits, or takes no time."""
+        spans, count = self.spans, len(self.spans)
+        is_line = count > 0 and NEVER not in spans.level and spans.end[-1] <= self.step_ns
+        if not is_line or spans.start != spans.ready or not self.book_stretch(0, 0, count):
+            return False
+        self.book_until(spans.end[-1], self.step_ns, [])
+        return True
 
     def sort_by_start(self) -> tuple[array[int], array[int], array[int]]:
         """Returns (indices, starts, ends) of the spans that take time and count, by their start."""

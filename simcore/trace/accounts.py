@@ -16,7 +16,7 @@ from operator import sub
 
 from simcore.records import NamedTuple, Struct, field
 from simcore.trace.track import COMMON_ACCOUNTS
-from simcore.units import differences
+from simcore.units import lengths_between
 
 
 class AccountNames(NamedTuple):
@@ -145,7 +145,7 @@ class Accounts(Struct):
     def lengths(self) -> array[int]:
         """The length of each segment, ns."""
         if self._lengths is None or len(self._lengths) != len(self.account):
-            self._lengths = differences(self.edge[1:], self.edge[:-1])
+            self._lengths = lengths_between(self.edge)
         return self._lengths
 
     def at(self, time_ns: int) -> int:

@@ -28,7 +28,7 @@ from simcore.trace.reasons import Facts, make_graph_facts, reason_words
 from simcore.trace.repeats import PathNodes
 from simcore.trace.spans import NONE
 from simcore.trace.trace_graph import Neighbours, TraceGraph
-from simcore.units import add_to_column, differences
+from simcore.units import add_to_column, lengths_between
 
 Part = TypeVar("Part", int, str)
 
@@ -65,7 +65,9 @@ class CriticalPath:
 
     def __init__(self, of: TraceGraph, cancelled: Callable[[], bool] = never_cancelled) -> None:
         self.of = of
-        self.edge, self.rank = array("q", (of.step_ns,)), array("q")
+        # Ranks of recordings are those of files.
+        is_small = of.rank_of is None and max(of.ranks) < 2**31
+        self.edge, self.rank = array("q", (of.step_ns,)), array("i" if is_small else "q")
         self.track, self.span = array("i"), array("i")
         self._steps: list[PathStep] = []
         # The first segment of each step.
@@ -117,10 +119,13 @@ class CriticalPath:
             edges = sorted({0, count, *alone, *(at + 1 for at in alone)})
         else:
             edges = list(range(count + 1))
-        for at, over in zip(edges[-2::-1], edges[:0:-1], strict=True):
+        edge_times = [begins[at] for at in edges[:-1]]
+        # Columns of a long chain are not held while its parts are taken.
+        del begins, behind
+        for at, over, start in zip(edges[-2::-1], edges[:0:-1], edge_times[::-1], strict=True):
             cause = Cause(step.first + at - 1, BEFORE, step.track) if at else step.cause
             node = step.first + over - 1
-            yield ChainStep(step.first + at, node, begins[at], ends[node], step.track, cause)
+            yield ChainStep(step.first + at, node, start, ends[node], step.track, cause)
 
     def _add(
         self, step: ChainStep, span: int, rank: int, until: int,
@@ -134,14 +139,17 @@ class CriticalPath:
             origin = span - way.duration_ids[-1]
             first = origin + way.duration_ids[0]
             if id(way) not in cache:
-                cache[id(way)] = _reverse_spans(way.begin, way.duration_ids, until - step.start)
+                columns = _select_lasting(way.begin, way.duration_ids, until - step.start)
+                cache[id(way)] = columns[0][::-1], columns[1][::-1]
             begins, durations = cache[id(way)]
             begins, spans = add_to_column(begins, step.start), add_to_column(durations, origin)
         elif step.first == step.node:
             begins, spans = array("q", (step.start,)), array("i", (span,))
         else:
             begins, spans = _begins(step, of.ends), array("i", range(first, span + 1))
-            begins, spans = _reverse_spans(begins, spans, until)
+            begins, spans = _select_lasting(begins, spans, until)
+            begins.reverse()
+            spans.reverse()
         path_step = PathStep(step.first, step.node, first, step.track, step.cause, way)
         if self.span and self.track[-1] == track and self.continues_last(step.track, spans[0]):
             self.edge[-1] = begins[-1]
@@ -150,7 +158,7 @@ class CriticalPath:
         self.edge += begins
         self.span += spans
         self.track += array("i", (track,)) * len(spans)
-        self.rank += array("q", (rank,)) * len(spans)
+        self.rank += array(self.rank.typecode, (rank,)) * len(spans)
         self._step_starts.append(len(self.span))
         self._steps.append(path_step)
 
@@ -171,7 +179,7 @@ class CriticalPath:
     @cached_property
     def lengths(self) -> array[int]:
         """The length of each segment, ns."""
-        return differences(self.edge[1:], self.edge[:-1])
+        return lengths_between(self.edge)
 
     def at(self, time_ns: int) -> int:
         """Returns the segment that holds `time_ns`, the last one for the end of the step; -1 without
@@ -367,8 +375,8 @@ def _begins(step: ChainStep, ends: Sequence[int]) -> array[int]:
     return begins
 
 
-def _reverse_spans(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
-    """Returns the begins of successive spans and the spans, the last first, without those of 0 ns."""
+def _select_lasting(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
+    """Returns the begins of successive spans and the spans, without those of 0 ns."""
     if len(spans) > 1:
         # A span of 0 ns begins when the one behind it does.
         behind = begins[1:]
@@ -377,4 +385,4 @@ def _reverse_spans(begins: array[int], spans: array[int], end_ns: int) -> tuple[
         if 0 in lasts:
             begins = array("q", compress(begins, lasts))
             spans = array("i", compress(spans, lasts))
-    return begins[::-1], spans[::-1]
+    return begins, spans

@@ -77,7 +77,7 @@ def named_work(
     labelled = zip(
         accounts.account, map(names.labels_by_code(trace, track).__getitem__, accounts.op), strict=True
     )
-    for key, ns in zip(labelled, differences(accounts.edge[1:], accounts.edge[:-1]), strict=True):
+    for key, ns in zip(labelled, accounts.lengths, strict=True):
         by_number[key] = by_number.get(key, 0) + ns
     ns_of: dict[tuple[str, str], int] = {}
     for (account_index, label), ns in by_number.items():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
     from simcore.topology import Topology
+    from simcore.trace.changes import Change
 
 # Into so many stretches the step is divided for the load of a port: twice the cells of a wide screen, and
 # finer where one zooms in 8 times.
@@ -50,6 +51,8 @@ class Port(NamedTuple):
     """The most flows at once."""
     is_marked: bool = False
     """Whether its queue gets so long that congestion control marks packets."""
+    is_inside: bool = False
+    """Whether it is one of a switch inside a server."""
     ends: tuple[int, int] = (0, 0)
     """The numbers of its nodes."""
     block: int = 0
@@ -80,6 +83,10 @@ class Purpose(NamedTuple):
     track_id: int
     start_ns: int
     end_ns: int
+    op: int
+    """Its span on the track."""
+    job: int = 0
+    """Which of several jobs it is of: the timeline shows the first."""
 
 
 class Send(NamedTuple):
@@ -104,14 +111,18 @@ class Ports:
         sends_noun: str,
         log: FlowLog | None = None,
         find_purpose: Callable[[Transmission], Purpose | None] = lambda _: None,
+        find_changes: Callable[[tuple[int, int]], Sequence[Change]] = lambda _: (),
     ) -> None:
-        """log: when flows were on their links, by the numbers of ports."""
+        """log: when flows were on their links, by the numbers of ports. find_changes: what can be tried with
+        the link between two nodes, and with the paths of flows.
+        """
         self.all = ports
         self.tiers = tiers
         self.step_ns = step_ns
         self.sends_noun = sends_noun
         self._log = log
         self._find_purpose = find_purpose
+        self._find_changes = find_changes
         self._purposes: dict[int, Purpose | None] = {}
         self._flows_of: dict[int, list[int]] | None = None
         self._loads: dict[int, list[float]] = {}
@@ -128,10 +139,12 @@ class Ports:
 
     @property
     def hottest_shared(self) -> int | None:
-        """The hottest of the ports with several flows that hold flows back for at least half as long as any
-        of these; None where no port has several.
+        """The hottest of the ports outside servers with several flows that hold flows back for at least half
+        as long as any of these; None where no port has several.
         """
-        shared_ports = [index for index in self.by_heat if self.all[index].most > 1]
+        shared_ports = [
+            index for index in self.by_heat if self.all[index].most > 1 and not self.all[index].is_inside
+        ]
         longest_ns = max((self.all[index].held_ns for index in shared_ports), default=0)
         return next((index for index in shared_ports if 2 * self.all[index].held_ns >= longest_ns), None)
 
@@ -170,6 +183,10 @@ class Ports:
         port = self.all[index]
         room = port.gbps / 8 * self.step_ns
         return port.bytes / room if room else 0.0
+
+    def changes_of(self, index: int) -> Sequence[Change]:
+        """Returns the changes that can be tried with a port's link, and with the paths of flows."""
+        return self._find_changes(self.all[index].ends)
 
     # -- over time ---------------------------------------------------------------------
 
@@ -211,7 +228,10 @@ class Ports:
             assert log is not None
             start, end = log.start_ns[flow] / width, max(log.end_ns[flow], log.start_ns[flow] + 1) / width
             level = log.size[flow] / (end - start) / width
-            first, last = min(int(start), STRETCHES - 1), min(int(end), STRETCHES - 1)
+            if start >= STRETCHES:
+                continue
+            end = min(end, STRETCHES)
+            first, last = int(start), min(int(end), STRETCHES - 1)
             if first == last:
                 extra[first] += level * (end - start)
                 continue
@@ -253,6 +273,14 @@ class Ports:
         if log is None:
             return 0
         return sum(log.start_ns[flow] <= time_ns < log.end_ns[flow] for flow in self._flows(index))
+
+    def jobs(self, index: int) -> set[int]:
+        """Returns the jobs whose flows a port carried, of several on one topology."""
+        log = self._log
+        if log is None:
+            return set()
+        labels = {log.label[flow] for flow in self._flows(index)}
+        return {log.transmissions[label].job for label in labels if label >= 0}
 
     def changes(self, index: int) -> list[int]:
         """Returns when flows begin and end on a port, ns, each time once."""
@@ -311,11 +339,12 @@ def ports_of_flows(
     topology: Topology,
     step_ns: int,
     find_purpose: Callable[[Transmission], Purpose | None] = lambda _: None,
+    find_changes: Callable[[tuple[int, int]], Sequence[Change]] = lambda _: (),
 ) -> Ports:
     """Returns the ports of a topology, also those that carried nothing; the number of a port is twice the
     index of its link, + 1 against it.
     """
-    uses = {port.link: port for port in report.ports}
+    uses, inner = {port.link: port for port in report.ports}, set(topology.inner_switches)
     kinds: dict[tuple[str, str], list[int]] = {}
     ends_of = [
         ends for link in topology.links for ends in ((link.source, link.target), (link.target, link.source))
@@ -333,9 +362,23 @@ def ports_of_flows(
         low = min(source, target)
         block = topology.server_of(low) if low < topology.gpus else low
         names = topology.name_of(source), topology.name_of(target)
+        is_inside = bool(inner.intersection((source, target)))
         gbps = topology.links[index // 2].gbps
         if use is None:
-            ports.append(Port(*names, tier_of[index], gbps, 0, 0, 0, 0, ends=(source, target), block=block))
+            ports.append(
+                Port(
+                    *names,
+                    tier_of[index],
+                    gbps,
+                    0,
+                    0,
+                    0,
+                    0,
+                    is_inside=is_inside,
+                    ends=(source, target),
+                    block=block,
+                )
+            )
             continue
         ports.append(
             Port(
@@ -349,12 +392,13 @@ def ports_of_flows(
                 use.mean_flows,
                 use.most_flows,
                 use.marked_ns is not None and bool(report.control),
+                is_inside,
                 (source, target),
                 block,
             )
         )
     tiers = [Tier(" > ".join(pair), tuple(kinds[pair])) for pair in order]
-    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose)
+    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes)
 
 
 def ports_of_links(links: Sequence[LinkUse], dims: Sequence[Dimension], step_ns: int) -> Ports:

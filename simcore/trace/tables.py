@@ -81,11 +81,14 @@ class SpentByLabel:
 
     def _sums(self, account_ids: Sequence[int]) -> Mapping[int, int]:
         """Returns the time of each label in some accounts, ns."""
-        accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
+        accounts = self._accounts
         is_counted = bytearray(256)
         for account_id in account_ids:
             is_counted[account_id] = 1
         flags = accounts.account.translate(is_counted)
+        if 1 not in flags:
+            return {}
+        labels = self._column.labels_by_code(self._trace, self._track)
         # NONE is the last index: a list takes half the time of a dict.
         sums = [0] * (len(self._column.labels) + 1)
         lengths = compress(accounts.lengths, flags)

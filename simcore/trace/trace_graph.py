@@ -18,7 +18,10 @@ from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple, Struct
 from simcore.trace.graph import BEFORE, BUSY, JOINS, Cause, Graph
 from simcore.trace.spans import NONE
+from simcore.units import select
 
+# Nodes whose slack is taken at once.
+_PART = 2**16
 # Returns, for (track, span, other track), the span of the other track that is the same collective.
 FindMemberSpan = Callable[[int, int, int], int]
 
@@ -175,10 +178,12 @@ def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelle
     step_ns = max(of.ends[node] for node in of.last_nodes)
     latest = of.graph.latest(of.durations, step_ns, cancelled)
     # NONE, of what has not run, indexes the last entry.
-    slack_ns = array("q", map(sub, latest, of.ends))
+    slack_ns = latest if isinstance(latest, array) else array("q", latest)
+    for first in range(0, len(slack_ns), _PART):
+        last = first + _PART
+        slack_ns[first:last] = array("q", map(sub, slack_ns[first:last], of.ends[first:last]))
     slack_ns.append(0)
-    del latest
-    slacks = [array("q", map(slack_ns.__getitem__, nodes)) for nodes in of.nodes]
+    slacks = [select(slack_ns, nodes) for nodes in of.nodes]
     for node, track, span in of.message_sends:
         slacks[track][span] = min(slacks[track][span], slack_ns[node])
     return slacks

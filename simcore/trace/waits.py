@@ -12,7 +12,6 @@ from itertools import compress, count
 
 from simcore.records import NamedTuple
 from simcore.trace.accounts import Accounts
-from simcore.units import differences
 
 
 class Stretch(NamedTuple):
@@ -90,7 +89,7 @@ def find_longest(accounts: Sequence[Accounts], account_ids: Collection[int]) -> 
 def _lengths(accounts: Accounts, account_ids: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yields (code, ns) of each segment of some accounts."""
     flags = accounts.account.translate(_make_flags(account_ids))
-    lengths = differences(accounts.edge[1:], accounts.edge[:-1])
+    lengths = accounts.lengths
     return zip(compress(accounts.op, flags), compress(lengths, flags), strict=True)
 
 

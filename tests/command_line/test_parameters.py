@@ -63,6 +63,7 @@ def test_a_word_has_its_choices() -> None:
         "expert_placement": ("given", "balanced"),
         "dispatch": ("plain", "hierarchical"),
         "dispatch_precision": ("bf16", "fp8"),
+        "kv_dtype": ("bf16", "fp8"),
         "grad_dtype": ("fp32", "bf16"),
         "precision": ("bf16", "fp8", "mxfp8", "nvfp4"),
         "engine_preset": ("megatron", "deepspeed", "torchtitan", "fsdp"),

@@ -24,7 +24,7 @@ ROWS = [
 def shared_run(**parameters: object) -> SimulatedRun:
     """16 GPUs of two servers on two lower and two upper switches."""
     workload = make_workload(ROWS, tp=1, ep=16, pp=1, all_gpus=16)
-    return run(workload, network="flows", cluster="dcn:16:npa=8:psn=2", **parameters)
+    return run(workload, **{"network": "flows", "cluster": "dcn:16:npa=8:psn=2"} | parameters)
 
 
 def ports_of(simulated: SimulatedRun) -> Ports:

@@ -152,6 +152,37 @@ def test_what_does_not_fit_is_named_with_its_line(
     assert words in diagnostic.message
 
 
+def test_calls_that_nccls_inspector_writes_are_tables_of_their_median_times(tmp_path: Path) -> None:
+    """Of an all-gather it states the bytes of a rank. A line that is cut is passed over."""
+
+    def call(coll: str, size: int, us: int, ranks: int, nodes: int) -> str:
+        return json.dumps(
+            {
+                "header": {"id": "0x7f", "rank": 2, "n_ranks": ranks, "nnodes": nodes},
+                "metadata": {"hostname": "node-0", "pid": 7},
+                "coll_perf": {
+                    "coll": coll, "coll_sn": 1, "coll_msg_size_bytes": size, "coll_exec_time_us": us,
+                    "coll_algobw_gbs": 1.0, "coll_busbw_gbs": 1.0,
+                },
+            }
+        )  # fmt: skip
+
+    lines = [call("AllReduce", 2**20, us, 8, 1) for us in (30, 50, 40)]
+    lines += [
+        call("AllGather", 2**20, 100, 16, 2),
+        call("Broadcast", 1, 1, 8, 1),
+        call("AllReduce", 1, 1, 8, 1)[:80],
+    ]
+    path = written(tmp_path, "\n".join(lines), "job.log")
+    assert is_measured(path)
+    reduce, gather = read_measured(path)
+    assert (reduce.words(), gather.words()) == (
+        "all_reduce_perf, 8 ranks on 1 host", "all_gather_perf, 16 ranks on 2 hosts",
+    )  # fmt: skip
+    assert [(time.size, time.ns) for time in reduce.times] == [(2**20, 40_000)]
+    assert [(time.size, time.ns) for time in gather.times] == [(2**24, 100_000)]
+
+
 def measured(ranks: int | None, hosts: int | None, *times: tuple[int, float]) -> MeasuredCollective:
     rows = tuple(MeasuredTime(size, ns, None) for size, ns in times or ((1, 1.0),))
     return MeasuredCollective("out.txt", "ALLREDUCE", ranks, hosts, rows, None)

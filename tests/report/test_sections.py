@@ -155,7 +155,8 @@ def test_a_section_begins_with_words_and_ends_without_a_blank_line(kind: str) ->
 def test_every_section_says_something_of_some_run() -> None:
     asked = PageOptions(what_if=True)
     flows = run(two_stages(), network="flows", cluster="spectrum-x:8")
-    runs = [*(of(kind) for kind in KINDS if kind != "untimed"), hung(), flows]
+    with_gpu = of("measured").with_parameters(Parameters(gpu="h100"))
+    runs = [*(of(kind) for kind in KINDS if kind != "untimed"), hung(), flows, with_gpu]
     for section in pages.SECTIONS:
         assert any(section.lines(one, asked) for one in runs), section
 

@@ -1,4 +1,4 @@
-"""Screen 8: the ports of a network, in pictures and by its keys."""
+"""Screen 9: the ports of a network, in pictures and by its keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.flows.test_ports import ROWS, ports_of, shared_run
 from tests.strategies import make_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, small
-from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import frame_after
 from tui.frame import ASCII, BLOCKS, text_of, width_of
 from tui.links.frame import FULL, NOW, PortCursor, measure_words, picture_lines
@@ -17,12 +17,13 @@ from tui.links.view import LinksView
 from tui.timeline.view import TimelineView
 
 FRAMES = {
-    "load": ("8",),
-    "full": ("8", "i", "j", "l"),
-    "flows at a time": ("8", "i", "i", "full_stop"),
-    "the table": ("8", "tab", "j", "j", "l", "l", "o"),
-    "flows on a port": ("8", "enter", "j"),
-    "filtered": ("8", "backslash", *"psw grads", "enter"),
+    "load": ("9",),
+    "full": ("9", "i", "j", "l"),
+    "flows at a time": ("9", "i", "i", "full_stop"),
+    "the table": ("9", "tab", "j", "j", "l", "l", "o"),
+    "flows on a port": ("9", "enter", "j"),
+    "what if": ("9", "t", "j"),
+    "filtered": ("9", "backslash", *"psw grads", "enter"),
     "timeline": ("2",),
 }
 
@@ -36,22 +37,22 @@ async def test_the_screen_of_links_is_drawn_as_before(
 
 
 async def test_in_ascii_it_is_drawn_as_before(make_app: MakeApp, snapshot: SnapshotAssertion) -> None:
-    text = await frame_after(make_app(shared_run(), ascii_only=True), (80, 24), ("8",))
+    text = await frame_after(make_app(shared_run(), ascii_only=True), (80, 24), ("9",))
     assert text.isascii()
     assert text == snapshot
 
 
 async def test_messages_have_the_same_screen(make_app: MakeApp, snapshot: SnapshotAssertion) -> None:
     messages = run(make_workload(ROWS, tp=1, ep=16, pp=1, all_gpus=16), network="links")
-    assert await frame_after(make_app(messages), (80, 24), ("8",)) == snapshot
+    assert await frame_after(make_app(messages), (80, 24), ("9",)) == snapshot
 
 
 async def test_a_run_without_links_has_no_such_screen(make_app: MakeApp) -> None:
     app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         before = app.screen_name
-        assert "8 Links" not in screen_text(app)
-        await press(pilot, "8")
+        assert "9 Links" not in screen_text(app)
+        await press(pilot, "9")
         assert app.screen_name == before
         assert "--network flows" in screen_rows(app)[-1]
 
@@ -59,7 +60,7 @@ async def test_a_run_without_links_has_no_such_screen(make_app: MakeApp) -> None
 async def test_the_picture_and_the_table_have_one_cursor(make_app: MakeApp) -> None:
     app = make_app(shared_run())
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "8", "j", "l")
+        await press(pilot, "9", "j", "l")
         view = app.current_view
         assert isinstance(view, LinksView)
         assert view.table.lines[view.line] == view.cursor.index
@@ -70,7 +71,7 @@ async def test_the_picture_and_the_table_have_one_cursor(make_app: MakeApp) -> N
 async def test_enter_leads_from_a_flow_to_its_collective(make_app: MakeApp) -> None:
     app = make_app(shared_run())
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "8", "enter", "enter")
+        await press(pilot, "9", "enter", "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
         ports = ports_of(shared_run())
@@ -78,6 +79,22 @@ async def test_enter_leads_from_a_flow_to_its_collective(make_app: MakeApp) -> N
         purpose = ports.sends_at(index, ports.busiest_ns(index))[0].purpose
         assert purpose is not None
         assert purpose.start_ns <= view.model.cursor_ns <= purpose.end_ns
+
+
+async def test_t_tries_the_link_at_half_its_rate_as_another_run(make_app: MakeApp) -> None:
+    app = make_app(shared_run())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "9", "t", "j", "enter")
+        await run_over(pilot)
+        ports = ports_of(shared_run())
+        hottest = ports.hottest_shared
+        assert hottest is not None
+        low, high = sorted(ports.all[hottest].ends)
+        assert app.session.current.setup.parameters.link_rate == (f"{low}-{high}=0.5",)
+        assert app.session.current.step_time_ns > app.session.opened.step_time_ns
+        view = app.current_view
+        assert isinstance(view, LinksView)
+        assert view.table.ports.all[view.cursor.index].gbps == ports.all[hottest].gbps / 2
 
 
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])

@@ -17,9 +17,9 @@ from simcore.collectives import (
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.values import text_value
 from simcore.parameters import FLOW_FIELDS, Parameters, flag_of
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, parse_ranks
 from simcore.units import byte_size, change_percent, duration, percent
-from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_ranks, parse_sizes
+from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_sizes
 
 if TYPE_CHECKING:
     from simcore.collectives.nccl_tests import MeasuredCollective

@@ -1,1 +1,1 @@
-"""Screen 8: the ports of a network, tier by tier, and what is on them."""
+"""Screen 9: the ports of a network, tier by tier, and what is on them."""

@@ -1,4 +1,4 @@
-"""The picture of screen 8: tiers as rows, ports as cells; and the load of one port over time."""
+"""The picture of screen 9: tiers as rows, ports as cells; and the load of one port over time."""
 
 from __future__ import annotations
 

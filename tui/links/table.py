@@ -1,4 +1,4 @@
-"""The table of screen 8: a line a port that carried anything."""
+"""The table of screen 9: a line a port that carried anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screen 8's widget: the picture of the tiers over the table of ports, and the flows at a time."""
+"""Screen 9's widget: the picture of the tiers over the table of ports, and the flows at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from simcore.trace.ports import Ports, Send
+from simcore.records import replace
+from simcore.trace.ports import Ports
 from tui.frame import Glyphs, Line, cells, rule, shortened
 from tui.frame_view import binding
 from tui.links.frame import (
@@ -31,7 +32,8 @@ _MOST_TIERS, _AROUND = 12, 3
 # Parts of the step that a key moves the time by.
 _TIME_STEPS = 60
 _NO_TIMES = "messages have sums alone here: their times are not kept"
-_LEAST_TABLE = 4
+_TO_COLLECTIVE = "its collective in the timeline"
+_AS_RUN = "tries it as another run"
 
 
 class LinksView(TableView):
@@ -48,6 +50,7 @@ class LinksView(TableView):
         binding("h,left", "go_right(-1)", "port before, or column before", "links.left"),
         *panel_bindings("links"),
         binding("enter", "flows", "the flows on this port at this time", "links.go"),
+        binding("t", "try", "try this link failed, slower or faster, or other paths", "links.try"),
         binding("i", "measure", "load, how long it is full, or flows at this time", "links.shown"),
         binding("full_stop", "change(1)", "when the flows of this port change next", "links.next-change"),
         binding("comma", "change(-1)", "when they changed before", "links.previous-change"),
@@ -70,7 +73,7 @@ class LinksView(TableView):
     def _hints(self) -> tuple[tuple[str, str], ...]:
         hints = [("Tab", "picture" if self._is_in_table else "table"), ("hjkl", "port")]
         if self.table.ports.has_times:
-            hints += [("Enter", "flows"), (", .", "time"), ("i", "measure")]
+            hints += [("Enter", "flows"), (", .", "time"), ("t", "what if"), ("i", "measure")]
         if self._is_in_table:
             hints += [("o", "sort")]
         return (*hints, ("Esc", "no filter") if self.table.typed else ("\\", "filter"), ("/", "find"))
@@ -189,13 +192,33 @@ class LinksView(TableView):
         if not sends:
             self._app.say("no flow is on this port at this time: , and . go to one")
             return
-        panel = FlowsPanel(sends_title(self.cursor, len(sends)), sends, self.glyphs)
-        self.app.push_screen(panel, self._go_to_flow)
 
-    async def _go_to_flow(self, send: Send | None) -> None:
-        if send is not None and send.purpose is not None:
-            purpose = send.purpose
-            await self._app.go_to(purpose.track_id, purpose.start_ns, purpose.end_ns, purpose.group)
+        async def go_to_flow(line: int | None) -> None:
+            purpose = None if line is None else sends[line].purpose
+            if purpose is not None and purpose.job:
+                self._app.say("the flow is of the other job: the timeline shows this one")
+            elif purpose is not None:
+                await self._app.go_to(purpose.track_id, purpose.start_ns, purpose.end_ns, purpose.group)
+
+        title, texts = sends_title(self.cursor, len(sends)), list(map(send_text, sends))
+        self.app.push_screen(ChoicePanel(title, texts, self.glyphs, _TO_COLLECTIVE), go_to_flow)
+
+    def action_try(self) -> None:
+        """Asks which change of this link, or of the paths, to try as another run."""
+        changes = self.table.ports.changes_of(self.cursor.index) if self.table.ports.all else ()
+        if not changes:
+            self._app.say("there is no change of these links to try: --cluster and --network flows have some")
+            return
+
+        def try_it(line: int | None) -> None:
+            if line is not None:
+                setup, fields = self.session.current.setup, changes[line].fields
+                parameters = replace(setup.parameters, **fields)
+                self._app.runs.try_run(self.session.opened.setup.with_parameters(parameters))
+
+        texts = [f"{change.name:<44} {change.meaning or change.flags}" for change in changes]
+        name = self.table.ports.all[self.cursor.index].name
+        self.app.push_screen(ChoicePanel(f"What if, at {name}", texts, self.glyphs, _AS_RUN), try_it)
 
     async def action_leave(self) -> None:
         if self.table.typed:
@@ -206,37 +229,32 @@ class LinksView(TableView):
             await self._app.action_open("timeline")
 
 
-class FlowsPanel(Panel):
-    """The flows on a port, a line each; Enter gives the one at the cursor."""
+class ChoicePanel(Panel):
+    """Lines of which one is chosen: Enter gives its index."""
 
-    CSS = "FlowsPanel { background: $background; }"
+    CSS = "ChoicePanel { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "the timeline, at what the flow is of"),
-        Binding("j,down", "move(1)", "next flow"),
-        Binding("k,up", "move(-1)", "flow above"),
+        Binding("enter,t", "take", "take the line at the cursor"),
+        Binding("j,down", "move(1)", "next line"),
+        Binding("k,up", "move(-1)", "line above"),
     ]
 
-    def __init__(self, title: str, sends: list[Send], glyphs: Glyphs) -> None:
-        self._sends, self._at = sends, 0
-        super().__init__(
-            title, self._make_lines, glyphs, "j k flow   Enter its collective in the timeline   Esc"
-        )
+    def __init__(self, title: str, texts: list[str], glyphs: Glyphs, does: str) -> None:
+        """does: what Enter does with a line."""
+        self._texts, self._line = texts, 0
+        super().__init__(title, self._make_lines, glyphs, f"j k line   Enter {does}   Esc back")
 
     def _make_lines(self, width: int) -> list[Line]:
+        marks = [(">", "accent") if at == self._line else (" ", "") for at in range(len(self._texts))]
         return [
-            [
-                (
-                    f"{'>' if at == self._at else ' '} {cells(send_text(send), 200)}",
-                    "accent" if at == self._at else "",
-                )
-            ]
-            for at, send in enumerate(self._sends)
+            [(f"{mark} {cells(text, 200)}", role)]
+            for (mark, role), text in zip(marks, self._texts, strict=True)
         ]
 
     def action_move(self, by: int) -> None:
-        self._at = min(max(self._at + by, 0), len(self._sends) - 1)
-        self._lines.keep = self._at
+        self._line = min(max(self._line + by, 0), len(self._texts) - 1)
+        self._lines.keep = self._line
         self._lines.redraw()
 
     def action_take(self) -> None:
-        self.dismiss(self._sends[self._at])
+        self.dismiss(self._line)

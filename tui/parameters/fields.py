@@ -652,11 +652,24 @@ def _build_field(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
     return kind(flag.group, label, flag.unit, f"{flag.option}  {help_text}", flag.option, flag)
 
 
+def _of_training(context: FormContext) -> tuple[str, ...]:
+    """Returns the parameters that an inference step has no use for; none of training."""
+    parameters = context.setup.parameters
+    if parameters.prefill is None and parameters.decode is None:
+        return ()
+    # Imported here: few runs are of inference.
+    from simcore.model.inference import OF_TRAINING
+
+    return OF_TRAINING
+
+
 def _is_left_out(flag: Flag, context: FormContext) -> bool:
     maker = context.workload.maker
     if not applies_to(flag, "workload" if maker is None else "model"):
         return True
     if maker is not None and flag.field in _NOT_OF_MODELS:
+        return True
+    if maker is not None and flag.field in _of_training(context):
         return True
     if flag.field == "layers":
         return not context.workload.is_table

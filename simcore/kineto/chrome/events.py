@@ -20,16 +20,17 @@ _KEYS = {
     "step": ("step", "iteration", "iter", "global_step", "step_id", "iteration_id"),
     "microbatch": ("microbatch", "microbatch_id", "micro_batch", "micro_batch_id", "mb", "mb_id", "mbs_id"),
     "chunk": ("model_chunk", "chunk", "chunk_id", "model_chunk_id", "vpp_rank", "virtual_stage"),
-    "rank": ("rank", "global_rank", "world_rank"),
+    "rank": ("rank", "Rank", "global_rank", "world_rank"),
     "pp": ("pp_rank", "pipeline_rank", "stage", "stage_id", "pp_stage"),
     "dp": ("dp_rank", "data_rank", "data_parallel_rank"),
     "tp": ("tp_rank", "tensor_rank", "tensor_parallel_rank"),
-    "peer": ("peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
+    "peer": ("peer", "Peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
 }  # fmt: skip
 _KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
 # `known` is in what wltui exports of a recording: how the times are known.
 _TEXTS = frozenset((
     "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",
+    "CommHash",
 ))  # fmt: skip
 NONE = -1
 _MOST_NUMBER = 10**12 - 1
@@ -158,7 +159,9 @@ class _Reader:
         spans = self.spans
         if not _TEXTS.isdisjoint(args):
             spans.texts[len(spans)] = {
-                key: value for key, value in args.items() if key in _TEXTS and isinstance(value, (str, list))
+                key: str(value) if key == "CommHash" else value
+                for key, value in args.items()
+                if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
             }
         spans.thread.append(open_event.thread)
         spans.start.append(_ns(open_event.ts))

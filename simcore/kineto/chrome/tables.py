@@ -263,7 +263,7 @@ class _Maker:
     def _find_group(self, span: int) -> int:
         spans, meaning = self.spans, self.meanings[span]
         texts = spans.texts.get(span, {})
-        name = next((texts[key] for key in ("group", "process_group", "pg_name", "comm_group")
+        name = next((texts[key] for key in ("group", "process_group", "pg_name", "comm_group", "CommHash")
                      if isinstance(texts.get(key), str)), "")  # fmt: skip
         axis = meaning.group or next(
             (

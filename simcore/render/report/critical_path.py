@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from heapq import nlargest
 from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from simcore.kernel_names import short_name
@@ -114,13 +115,17 @@ def _longest_segments(run: Run) -> list[tuple[int, int]]:
     # Each length has a segment of its own: shorter ones are not among the longest.
     is_long = map(most[-1].__le__, lengths)
     times = Counter(compress(zip(lengths, run.figures.path_kind_keys(), strict=True), is_long))
+    longest = sorted(times, key=itemgetter(0), reverse=True)
+    # Of equal ones the first: it is looked for where that decides.
+    wanted = {group for group in longest if group[0] >= longest[:_SEGMENTS][-1][0]}
     first_of: dict[tuple[int, object], int] = {}
     for index, group in enumerate(zip(lengths, run.figures.path_kind_keys(), strict=True)):
-        if group in times and group not in first_of:
+        if group in wanted:
+            wanted.remove(group)
             first_of[group] = index
-            if len(first_of) == len(times):
+            if not wanted:
                 break
-    longest = sorted(times, key=lambda group: (-group[0], first_of[group]))
+    longest = sorted(first_of, key=lambda group: (-group[0], first_of[group]))
     return [(first_of[group], times[group]) for group in longest[:_SEGMENTS]]
 
 

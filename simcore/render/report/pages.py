@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.render.report import hang, layers, memory, nodes, what_if
+from simcore.render.report import hang, layers, memory, nodes, products, what_if
 from simcore.render.report.accounts import ACCOUNTS, ESTIMATE
 from simcore.render.report.critical_path import CRITICAL_PATH, WAITS
 from simcore.render.report.measured import BANDWIDTHS, MEASURED, OPERATIONS
@@ -105,6 +105,7 @@ SECTIONS: tuple[Section[Run], ...] = (
     HEAD,
     hang.SECTION,
     STEPS,
+    products.SECTION,
     memory.SECTION,
     IMBALANCE,
     ACCOUNTS,

@@ -16,12 +16,23 @@ from simcore.render.report.section import (
 )
 from simcore.trace.figures import StreamUse
 from simcore.trace.track import ranks_of
-from simcore.units import byte_size, column_unit, duration, format_number, in_unit, percent, plural
+from simcore.units import (
+    byte_size,
+    change_percent,
+    column_unit,
+    duration,
+    format_number,
+    in_unit,
+    percent,
+    plural,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
-    from simcore.trace.contexts import DimensionUse
+    from simcore.trace.contexts import DimensionUse, JobFigures, LayerImbalance, TwoJobs
     from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
@@ -133,6 +144,8 @@ USAGE: Section[Run] = Section("usage", _stream_lines, _stream_json)
 
 
 _MOST_LINKS = 16
+# The most names of ports that two jobs share.
+_MOST_SHARED = 8
 
 
 def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
@@ -264,21 +277,57 @@ def port_values(report: FlowReport, end_ns: int, slowed_ns: int | None) -> dict[
     }
 
 
+def _job_lines(two_jobs: TwoJobs, ports: Ports) -> list[str]:
+    """Returns a line for each of two jobs, and the ports that carried flows of both."""
+    fields: list[Field[JobFigures]] = [
+        Field("job", lambda job: printable(job.path, 60), left=True),
+        Field("GPUs", lambda job: job.gpus.text(), left=True),
+        Field("alone", lambda job: duration(job.alone_ns)),
+        Field("together", lambda job: duration(job.together_ns)),
+        Field("change", lambda job: change_percent(job.alone_ns, job.together_ns) or "none"),
+    ]
+    shared = [ports.all[index].name for index in two_jobs.shared_ports]
+    names = ", ".join(shared[:_MOST_SHARED]) + (" ..." if len(shared) > _MOST_SHARED else "")
+    return [
+        "Two jobs on one topology, which begin together",
+        *field_lines(fields, two_jobs.jobs),
+        f"  {plural(len(shared), 'port')} carried flows of both{': ' if names else ''}{names}",
+        "",
+    ]
+
+
+def _job_values(two_jobs: TwoJobs, ports: Ports) -> dict[str, Any]:
+    jobs = [
+        {
+            "file": job.path,
+            "gpus": job.gpus.text(),
+            "alone_ns": job.alone_ns,
+            "together_ns": job.together_ns,
+            "slowdown": job.together_ns / job.alone_ns if job.alone_ns else None,
+        }
+        for job in two_jobs.jobs
+    ]
+    return {"jobs": jobs, "shared_ports": [list(ports.all[index].ends) for index in two_jobs.shared_ports]}
+
+
 def _flow_lines(run: Run, options: PageOptions) -> list[str]:
     report, ports = run.network.flow_report, run.network.ports
     everything = options.every_layer or options.everything
-    return (
-        []
-        if report is None or ports is None
-        else port_lines(ports, report, everything, run.network.slowed_step_ns)
-    )
+    if report is None or ports is None:
+        return []
+    two_jobs = run.network.two_jobs
+    jobs = [] if two_jobs is None else _job_lines(two_jobs, ports)
+    return [*jobs, *port_lines(ports, report, everything, run.network.slowed_step_ns)]
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    report = run.network.flow_report
+    report, two_jobs, ports = run.network.flow_report, run.network.two_jobs, run.network.ports
     if report is None:
         return {}
-    return port_values(report, run.step_time_ns, run.network.slowed_step_ns)
+    values = port_values(report, run.step_time_ns, run.network.slowed_step_ns)
+    return (
+        values if two_jobs is None or ports is None else values | {"two_jobs": _job_values(two_jobs, ports)}
+    )
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)
@@ -302,11 +351,27 @@ def _expert_lines(run: Run, options: PageOptions) -> list[str]:
     ]
     fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
     more = remaining_line(len(fullest) - _MAX_POSITIONS, "with fewer")
+    mean_text = ", the mean of the layers" if imbalance.by_layer else ""
     return [
-        "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
+        f"Tokens that the experts of a rank get in a micro-batch, by its place in an expert group{mean_text}",
         *field_lines(fields, fullest[:_MAX_POSITIONS]),
         *more,
+        *_layer_lines(imbalance.by_layer),
     ]
+
+
+def _layer_lines(layers: Sequence[LayerImbalance]) -> list[str]:
+    """Returns a line for each of the layers with the least even loads; none where all layers are alike."""
+    if not layers:
+        return []
+    fields: list[Field[LayerImbalance]] = [
+        Field("layer", lambda line: str(line.layer)),
+        Field("fullest place", lambda line: str(line.hot_position)),
+        Field("of the mean", lambda line: f"{line.max_over_mean:.2f}"),
+    ]
+    uneven = sorted(layers, key=lambda line: (-line.max_over_mean, line.layer))
+    more = remaining_line(len(uneven) - _MAX_POSITIONS, "with more even loads", "--json has all")
+    return ["The layers with the least even loads", *field_lines(fields, uneven[:_MAX_POSITIONS]), *more]
 
 
 def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
@@ -324,6 +389,7 @@ def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
             "balanced_placement_ns": imbalance.placed_ns,
             "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
             "tokens": list(imbalance.tokens),
+            **({"layers": [line._asdict() for line in imbalance.by_layer]} if imbalance.by_layer else {}),
         }
     }
 

@@ -23,7 +23,7 @@ _TIME, _SEQUENCE = 8, 10
 _NCCL_TESTS = (
     rb"(?m)^#\s*(?:nThread \d+ nGpus \d+|nccl-tests version|Collective test starting:|size\s+count\s+type\s)"
 )
-_NCCL_TESTS_JSON = (b'"alg_bw"', b'"bus_bw"')
+_NCCL_TESTS_JSON = (b'"bus_bw"', b'"coll_busbw_gbs"')
 _DEEPSPEED = rb"(?m)^Comm\. Op\s+Message Size\s+Count|\bcomm op: \w+ \| time \(ms\):"
 _ASCEND = r"(?:Step Id,)?Device_id,|(?:.*,)?OP Type,Core Type,"
 
@@ -94,11 +94,13 @@ def _is_perfetto(head: FileHead) -> bool:
 
 
 def is_nccl_tests(head: FileHead) -> bool:
-    """Whether a file is what nccl-tests prints: `simcore.collectives.nccl_tests` reads it, as a parameter."""
+    """Whether a file is what nccl-tests or NCCL's inspector prints: `simcore.collectives.nccl_tests` reads
+    it, as a parameter.
+    """
     if not is_text(head.raw):
         return False
     if head.raw.lstrip(_BLANKS).startswith(b"{"):
-        return all(key in head.raw for key in _NCCL_TESTS_JSON)
+        return any(key in head.raw for key in _NCCL_TESTS_JSON)
     return re.search(_NCCL_TESTS, head.raw[:_KEYS]) is not None
 
 
@@ -131,7 +133,7 @@ FORMATS: tuple[Format, ...] = (
         instead="open the JSON of the profiler, from which it was made",
     ),
     Format(
-        "a log of nccl-tests",
+        "a log of nccl-tests or of NCCL's inspector",
         is_nccl_tests,
         instead="it has bandwidths and no timeline; wltui collective --measured FILE shows them beside a "
         "cluster's, --network busbw:FILE prices with them",

@@ -18,6 +18,7 @@ from simcore.workload.formats.format import FileHead, Format, without_bom
 from simcore.workload.formats.recordings import is_text
 from simcore.workload.spans import KINDS, SpanTable
 
+KEY = "training-log"
 _DECIMAL = r"([0-9]{1,15}(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,2})?)"
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,9}m")
 
@@ -230,8 +231,8 @@ class LogReader:
         table.name.append("iteration")
         table.kind.append(_COMPUTE)
         self._at += ns
-        for name, value in figures.items():
-            self._figures.setdefault(name, {})[step] = value
+        for name, figure in figures.items():
+            self._figures.setdefault(name, {})[step] = figure
 
 
 def _find_figures(line: str, figures: tuple[_Figure, ...]) -> dict[str, float]:
@@ -255,6 +256,4 @@ def read(path: str, data: bytes) -> tuple[SpanTable, tuple[Diagnostic, ...]]:
     return reader.finish()
 
 
-FORMAT: Format = Format(
-    "a trainer's log", _sniff, kind="profile", key="training-log", words="Training log", spans=read
-)
+FORMAT: Format = Format("a trainer's log", _sniff, kind="profile", key=KEY, words="Training log", spans=read)

@@ -152,7 +152,9 @@ class FlowReport(NamedTuple):
 class _Path:
     """A route with what its flows take of its links."""
 
-    __slots__ = ("bundle", "cap", "cap_waiting", "first_ns", "is_outer", "links", "tail_ns", "uses")
+    __slots__ = (
+        "bundle", "cap", "cap_waiting", "first_ns", "is_outer", "lean_uses", "links", "tail_ns", "uses",
+    )  # fmt: skip
 
     def __init__(
         self, route: Route, topology: Topology, packets: PacketRules, plain: bool, window: int
@@ -168,6 +170,7 @@ class _Path:
         self.cap = self.cap_waiting = float("inf")
         if plain:
             self.uses = [(link, 8 / rate) for link, rate in zip(route.links, rates, strict=True)]
+            self.lean_uses = self.uses
             self.tail_ns = latency
             self.first_ns: list[float] = []
             return
@@ -175,6 +178,11 @@ class _Path:
         self.uses = [(link, ns / packets.payload) for link, ns in zip(route.links, full, strict=True)]
         # Of ports that would be full together the first holds its flows back, and no other has a queue.
         self.uses[0] = self.uses[0][0], self.uses[0][1] * (1 + _FIRST_PORT)
+        # As if as many acknowledgements came the other way as packets go.
+        self.lean_uses = [
+            (link, share * (1 + packets.ack_ns(rate) / ns))
+            for (link, share), rate, ns in zip(self.uses, rates, full, strict=True)
+        ]
         back_ns = wait_ns = 0.0
         for link in route.back:
             there = topology.links[link // 2]
@@ -244,7 +252,7 @@ class FlowTraffic:
         # The next number of an event: those of one time run in the order in which they were made.
         self._next_id = numbers(1).__next__
         # Bundles that move, since when any does, when rates were found last, and when they will be.
-        self._moving = 0
+        self._bundles: dict[_Bundle, None] = {}
         self._busy_since = 0
         self._settled_ns = 0
         self._due_ns = -1
@@ -330,9 +338,13 @@ class FlowTraffic:
         if kind == _START:
             self._begin(item)
         elif kind == _END:
-            bundle, version = item
-            if bundle.version == version:
-                self._end(bundle)
+            # What has new rates since has an event of its own.
+            while item and (item[-1][0] <= self.now or item[-1][3] != item[-1][2].version):
+                _, _, bundle, version = item.pop()
+                if bundle.version == version:
+                    self._end(bundle)
+            if item:
+                self._push(item[-1][0], _END, item)
         elif kind == _ARRIVE:
             self.last_end_ns = max(self.last_end_ns, self.now)
             item.arrived(item.key, self.now)
@@ -344,7 +356,7 @@ class FlowTraffic:
         """
         if not self._touched:
             return
-        if not self._has_start and self._moving >= _MANY_BUNDLES:
+        if not self._has_start and len(self._bundles) >= _MANY_BUNDLES:
             due = self._settled_ns + int((self.now - self._busy_since) * _GRAIN)
             if self.now < due:
                 if self._due_ns != due:
@@ -353,6 +365,10 @@ class FlowTraffic:
                 return
         self._has_start = False
         self._settled_ns = self.now
+        if len(self._bundles) >= _MANY_BUNDLES:
+            # Most are connected: to look for those that are not takes longer than to share their links anew.
+            self._touched.clear()
+            self._share(list(self._bundles), list(self._bundles_on), is_lean=True)
         while self._touched:
             bundles, links = self._connected(next(iter(self._touched)))
             for link in links:
@@ -420,9 +436,9 @@ class FlowTraffic:
         bundle = path.bundle
         if bundle is None:
             bundle = path.bundle = _Bundle(path, self.now)
-            if not self._moving:
+            if not self._bundles:
                 self._busy_since = self.now
-            self._moving += 1
+            self._bundles[bundle] = None
             for link, _ in path.uses:
                 self._bundles_on.setdefault(link, {})[bundle] = None
         self._has_start = True
@@ -458,7 +474,7 @@ class FlowTraffic:
         bundle.version += 1
         if not ends:
             path.bundle = None
-            self._moving -= 1
+            del self._bundles[bundle]
             for link, _ in path.uses:
                 self._bundles_on[link].pop(bundle, None)
                 self._full(link, False)
@@ -492,12 +508,16 @@ class FlowTraffic:
                             waiting.append(other)
         return list(bundles), list(links)
 
-    def _share(self, bundles: list[_Bundle], links: list[int]) -> None:
+    def _share(self, bundles: list[_Bundle], links: list[int], is_lean: bool = False) -> None:
+        """Finds the rates of bundles on links that no other bundle uses. is_lean: acknowledgements take the
+        same share of all links.
+        """
         counts = [bundle.count for bundle in bundles]
         for bundle in bundles:
             self._serve(bundle)
         paths = [bundle.path for bundle in bundles]
-        rates, bottlenecks = fair_rates([path.uses for path in paths], counts, [path.cap for path in paths])
+        uses = [path.lean_uses if is_lean else path.uses for path in paths]
+        rates, bottlenecks = fair_rates(uses, counts, [path.cap for path in paths])
         full: dict[int, int] = {}
         for path, link, count in zip(paths, bottlenecks, counts, strict=True):
             # What acknowledgements take of a full port is no flow of it.
@@ -515,12 +535,16 @@ class FlowTraffic:
             self.is_coupled = any(
                 path.is_outer and rate > path.cap_waiting for path, rate in zip(paths, rates, strict=True)
             )
-        for bundle, rate, link in zip(bundles, rates, bottlenecks, strict=True):
+        now, order = self.now, []
+        for index, (bundle, rate, link) in enumerate(zip(bundles, rates, bottlenecks, strict=True)):
             bundle.rate = rate
             bundle.bottleneck = link
             bundle.version += 1
             wait = max(bundle.ends[0][0] - bundle.served, 0.0) / rate
-            self._push(self.now + int(wait + 0.999999), _END, (bundle, bundle.version))
+            order.append((now + int(wait + 0.999999), -index, bundle, bundle.version))
+        # One event for the first of these ends, and then for the next.
+        order.sort(reverse=True)
+        self._push(order[-1][0], _END, order)
 
     def _source(self, link: int) -> int:
         there = self.topology.links[link // 2]

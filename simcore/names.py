@@ -37,7 +37,7 @@ PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
 TOPOLOGY_NAMES = ("spectrum-x:N", "hpn:N", "dcn:N", "fat-tree:K")
 # What of packets counts for flows, the hashes that choose among paths, what slows flows down.
 FLOW_MODELS = ("ns3", "plain")
-ECMP_NAMES = ("simai", "seeded")
+ECMP_NAMES = ("simai", "seeded", "balanced")
 CONGESTION_NAMES = ("none", "dcqcn")
 # GPUs whose constants are known; they are in simcore/model/gpus.toml.
 GPU_NAMES = ("a100-40", "a100-80", "h100", "h200", "b200", "gb200", "mi300x", "h20")

@@ -649,7 +649,7 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "NAME",
-        "the hash that chooses a path: SimAI's (default) or another (plain), for flows",
+        "what chooses a path: SimAI's hash (default), another (plain), or all at once, for flows",
         ECMP_NAMES,
     ),
     Flag(

@@ -154,12 +154,14 @@ class _Path:
 
     __slots__ = (
         "bundle", "cap", "cap_waiting", "first_ns", "is_outer", "lean_uses", "links", "tail_ns", "uses",
+        "weights",
     )  # fmt: skip
 
     def __init__(
         self, route: Route, topology: Topology, packets: PacketRules, plain: bool, window: int
     ) -> None:
         self.links = route.links
+        self.weights: tuple[float, ...] = (1,) * len(route.links)
         self.bundle: _Bundle | None = None
         rates = [topology.links[link // 2].gbps for link in route.links]
         latency = sum(topology.links[link // 2].latency_ns for link in route.links)
@@ -203,6 +205,29 @@ class _Path:
             if cap * max(share for _, share in self.uses) < 1:
                 self.cap = cap
             self.cap_waiting = window / (round_trip_ns + wait_ns)
+
+
+class _WeightedPath(_Path):
+    """Links that a flow crosses so many times at once."""
+
+    def __init__(self, weights: tuple[tuple[int, float], ...], topology: Topology, rules: FlowRules) -> None:
+        packets = rules.packets
+        self.bundle = None
+        self.links = tuple(link for link, _ in weights)
+        self.is_outer = False
+        self.cap = self.cap_waiting = float("inf")
+        self.tail_ns = 0
+        self.first_ns = []
+        self.uses = []
+        for link, weight in weights:
+            gbps = topology.links[link // 2].gbps
+            if rules.model == "plain":
+                self.uses.append((link, weight * 8 / gbps))
+            else:
+                ns = (packets.full_ns(gbps) or 1) + packets.ack_ns(gbps)
+                self.uses.append((link, weight * ns / packets.payload))
+        self.lean_uses = self.uses
+        self.weights = tuple(weight for _, weight in weights)
 
 
 class _Bundle:
@@ -251,6 +276,7 @@ class FlowTraffic:
         window = self.router.window_bytes(packets) if packets.window and not self._plain else 0
         self._window = -(-window // packets.payload) * packets.payload
         self._paths: dict[Route, _Path] = {}
+        self._weighted_paths: dict[tuple[tuple[int, float], ...], _Path] = {}
         self._events: list[tuple[int, int, int, int, int, Any]] = []
         # The next number of an event: those of one time run in the order in which they were made.
         self._next_id = numbers(1).__next__
@@ -305,12 +331,37 @@ class FlowTraffic:
     ) -> None:
         path = self._paths.get(route)
         if path is None:
-            path = self._paths[route] = _Path(
-                route, self.topology, self.rules.packets, self._plain, self._window
-            )
+            path = self._paths[route] = self._make_path(route)
         when = self.now + delay
         self.flows += 1
         self._push(when, _START, _Flow(path, size, when, arrived, key, label))
+
+    def _make_path(self, route: Route) -> _Path:
+        return _Path(route, self.topology, self.rules.packets, self._plain, self._window)
+
+    def send_weighted(
+        self,
+        delay: int,
+        weights: tuple[tuple[int, float], ...],
+        size: int,
+        arrived: Callable[[Any, int], None],
+        key: Any,
+    ) -> None:
+        """Starts a flow `delay` ns from now that crosses each link so many times at once, and has arrived
+        when its last byte is sent.
+        """
+        path = self._weighted_paths.get(weights)
+        if path is None:
+            path = self._weighted_paths[weights] = _WeightedPath(weights, self.topology, self.rules)
+        self._push(self.now + delay, _START, _Flow(path, size, self.now + delay, arrived, key, -1))
+
+    def tail_ns(self, route: Route, size: int) -> int:
+        """Returns the ns from the last byte of a flow that is sent to its end."""
+        path = self._paths.get(route)
+        if path is None:
+            path = self._paths[route] = self._make_path(route)
+        last = min(size, self.rules.packets.payload)
+        return round(path.tail_ns + sum(path.first_ns) * last)
 
     def next_ns(self) -> int | None:
         """Returns the time of the next event; None without any."""
@@ -450,10 +501,10 @@ class FlowTraffic:
         heappush(bundle.ends, (bundle.served + self._work(flow.size), self._next_id(), flow))
         for link, _ in path.uses:
             self._touched[link] = None
-        for link in path.links:
+        for link, weight in zip(path.links, path.weights, strict=True):
             self._count(link, 1)
             port = self._ports[link]
-            port[0] += flow.size
+            port[0] += flow.size * weight
             port[1] += 1
 
     def _end(self, bundle: _Bundle) -> None:

@@ -151,6 +151,8 @@ class FlowNetwork(SimulatedAlone):
     rules: FlowRules = FlowRules()
     gpus: tuple[int, ...] = ()
     """The GPU of each rank, () where they have the same numbers."""
+    layout: Layout | None = None
+    """Under `balanced`, the groups of the ranks."""
 
     def gpu_of(self, rank: int) -> int:
         """Returns the GPU that a rank is on."""
@@ -187,12 +189,22 @@ class FlowNetwork(SimulatedAlone):
         return FlowPayload(None, size)
 
     def make_transport(self, folding: Folding) -> PortTransport:
+        if self.layout is not None:
+            # Imported here: few runs are folded.
+            from simcore.networks.balanced import BalancedTransport
+
+            assert self.cluster.topology is not None
+            return BalancedTransport(self.cluster.topology, self.rules, self.layout, folding)
         return self._transport(folding, self._make_traffic(), 0)
 
     def make_transports(
         self, folding: Folding, other: FlowNetwork, other_folding: Folding
     ) -> tuple[PortTransport, PortTransport]:
         """Returns the transports of this run and of another one, whose flows meet."""
+        if self.layout is not None:
+            raise UsageError(
+                "--other-job: not with --ecmp balanced, where one rank of each class is simulated"
+            )
         traffic = self._make_traffic()
         return self._transport(folding, traffic, 0), other._transport(other_folding, traffic, 1)
 
@@ -210,7 +222,8 @@ class FlowNetwork(SimulatedAlone):
 
     def refine(self, transport: PortTransport) -> bool:
         """Returns whether the run is made again, as packets, after what its shares have shown."""
-        assert isinstance(transport, FlowTransport)
+        if not isinstance(transport, FlowTransport):
+            return False
         finer = finer_rules(transport.traffic)
         if finer is None:
             return False
@@ -218,6 +231,8 @@ class FlowNetwork(SimulatedAlone):
         return True
 
     def check_size(self, program: Program, folding: Folding) -> None:
+        if self.layout is not None:
+            return
         total = 0.0
         assert self.cluster.topology is not None
         per_server = self.cluster.topology.gpus_per_server
@@ -231,7 +246,7 @@ class FlowNetwork(SimulatedAlone):
         if total > MOST_FLOWS:
             raise UsageError(
                 f"--network flows: the step is about {round(total)} flows, some {round(total / _PER_SECOND)} "
-                f"s: at most {MOST_FLOWS} are simulated; --network shared is faster"
+                f"s: at most {MOST_FLOWS} are simulated; --ecmp balanced simulates ranks that are alike once"
             )
 
 
@@ -251,6 +266,9 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
         )
     rules = rules_of(cluster.packets, parameters)
+    is_balanced = rules.ecmp == "balanced"
+    if is_balanced and parameters.job_gpus is not None:
+        raise UsageError("--job-gpus: not with --ecmp balanced, where one rank of each class is simulated")
     gpus: tuple[int, ...] = ()
     if parameters.job_gpus is not None:
         gpus = tuple(parse_ranks("--job-gpus", parameters.job_gpus))
@@ -259,4 +277,4 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
                 f"--job-gpus {printable(parameters.job_gpus, 60)}: {len(gpus)} GPUs for {layout.world} "
                 f"ranks, of {cluster.topology.gpus} in the topology: as many as ranks are expected"
             )
-    return FlowNetwork(cluster, rules=rules, gpus=gpus)
+    return FlowNetwork(cluster, rules=rules, gpus=gpus, layout=layout if is_balanced else None)

@@ -45,7 +45,7 @@ def test_a_word_has_its_choices() -> None:
         "dialect": ("simai", "simai-sim", "astra-sim-1", "astra-sim-2"),
         "network": ("analytical", "shared", "busbw:FILE", "simai-auto", "links", "flows"),
         "flow_model": ("ns3", "plain"),
-        "ecmp": ("simai", "seeded"),
+        "ecmp": ("simai", "seeded", "balanced"),
         "nvls": ("off", "on"),
         "pxn": ("off", "on"),
         "congestion": ("none", "dcqcn"),

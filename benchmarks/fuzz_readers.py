@@ -393,6 +393,37 @@ def busbw(path: str, data: bytes) -> Any:
     return BusbwFile(path)
 
 
+def nccl_tests(path: str, data: bytes) -> Any:
+    """What nccl-tests printed, with bandwidths between and beyond its sizes."""
+    from simcore.collectives.nccl_tests import read_measured
+
+    tables = read_measured(path)
+    for table in tables:
+        for size in (1, 1 << 20, 1 << 40, *(one.size for one in table.times[:8])):
+            table.busbw_of(size)
+    return tables
+
+
+def followed_log(path: str, data: bytes) -> Any:
+    """A log that comes in two halves, with the page of its steps."""
+    from simcore.measured import MeasuredRun
+    from simcore.parameters import OpeningOptions, Parameters
+    from simcore.render.report.pages import run_page
+    from simcore.runs.measured import run_recording
+    from simcore.sources.following import Follower
+
+    follower = Follower(path, OpeningOptions(step="all"))
+    Path(path).write_bytes(data[: len(data) // 2])
+    runs = [follower.look()]
+    with open(path, "ab") as file:
+        file.write(data[len(data) // 2 :])
+    runs.append(follower.look())
+    for run in runs:
+        if isinstance(run, MeasuredRun):
+            run_page(run_recording(run, Parameters()))
+    return runs[-1]
+
+
 def parameters(path: str, data: bytes) -> Any:
     from simcore.parameter_values.parameters_file import read_parameters
 
@@ -655,6 +686,11 @@ def _small_simai() -> list[bytes]:
     return [*whole, *rows, SMALL["old_transformer.txt"]]
 
 
+def _kept(pattern: str) -> list[bytes]:
+    """The files of tests of recordings that fit a pattern."""
+    return [path.read_bytes() for path in sorted((ROOT / "tests/kineto").glob(pattern))]
+
+
 # What reads, and what it is seeded with.
 TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]] = {
     "simai": (workload, _small_simai),
@@ -663,8 +699,13 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "op-table-json": (workload, lambda: [SMALL["op_table.json"]]),
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
-    "chrome": (profile, lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}"]),
-    "training-log": (profile, lambda: [LOG]),
+    "chrome": (
+        profile,
+        lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}", *_kept("chrome_traces/*.json")],
+    ),
+    "training-log": (profile, lambda: [LOG, *_kept("cases/*.log")]),
+    "followed-log": (followed_log, lambda: [LOG, *_kept("cases/*.log")]),
+    "nccl-tests": (nccl_tests, lambda: _kept("../networks/nccl_tests/*")),
     "trace-map": (trace_map, lambda: [TRACE_MAP]),
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
@@ -703,6 +744,7 @@ READERS = {
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
     "simcore/cluster/files/source.py": "cluster-toml",
+    "simcore/collectives/nccl_tests.py": "nccl-tests",
     "simcore/compat/astra2_rules.py": "execution-trace",
     "simcore/compat/astra2_system.py": "comm-groups",
     "simcore/flight/opening.py": "flight-recorder",
@@ -735,6 +777,7 @@ READERS = {
     "simcore/sources/trace_maps.py": "trace-map",
     "simcore/sweeping/clusters.py": "slurm",
     "simcore/sweeping/point_lines.py": "sweep-results",
+    "simcore/sources/following.py": "followed-log",
     "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
     "simcore/workload/formats/op_table_json.py": "op-table-json",

@@ -35,8 +35,8 @@ G = TypeVar("G", bound="RunInput")
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 # Kinds of inputs: workloads and models are simulated, traces displayed as measured or replayed, execution
 # traces run. A `file` is a workload that states its rows; those of a model are made.
-# Dumps of a flight recorder take no parameters.
-Input = Literal["workload", "model", "trace", "execution", "file", "dumps"]
+# Dumps of a flight recorder and memory snapshots take no parameters.
+Input = Literal["workload", "model", "trace", "execution", "file", "dumps", "snapshot"]
 _WORKLOAD_OR_TRACE: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
@@ -47,6 +47,9 @@ _MODEL_OR_TRACE: tuple[Input, ...] = ("model", "trace")
 _WORKLOAD_OR_EXECUTION: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
 _EXECUTION: tuple[Input, ...] = ("execution",)
+_NOUNS: dict[Input, str] = {
+    "execution": "execution traces", "dumps": "flight recorder dumps", "snapshot": "memory snapshots"
+}  # fmt: skip
 _ON_OFF = ("on", "off")
 _OFF_ON = ("off", "on")
 
@@ -317,9 +320,9 @@ class Parameters(Struct, frozen=True):
         if not others:
             return
         options = ", ".join(others)
-        if of in ("execution", "dumps"):
+        if of in _NOUNS:
             verb = "has" if len(others) == 1 else "have"
-            what = "execution traces" if of == "execution" else "flight recorder dumps"
+            what = _NOUNS[of]
             raise UsageError(f"{options} {verb} no meaning for {what}")
         not_of_files = [flag for flag in self.explicit_flags() if not applies_to(flag, "workload")]
         if of == "workload" and all("model" in flag.of for flag in not_of_files):
@@ -649,7 +652,7 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "NAME",
-        "what chooses a path: SimAI's hash (default), another (plain), or all at once, for flows",
+        "how a path is chosen: SimAI's hash (default), another (plain), or all equally, for flows",
         ECMP_NAMES,
     ),
     Flag(

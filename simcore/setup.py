@@ -21,7 +21,7 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, header_diagnostic, resolve_layout
 from simcore.names import Dialect
 from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
-from simcore.networks.model import NetworkModel
+from simcore.networks.model import MOST_BALANCED_RANKS, NetworkModel
 from simcore.parameters import FLOW_FIELDS, Input, Parameters, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
@@ -149,8 +149,11 @@ class Setup(RunInput, frozen=True, dict=True):
 
     @property
     def has_all_ranks(self) -> bool:
-        """Whether the network of the run needs every rank: balanced paths keep equal ranks equal."""
-        return self.rules.network.needs_all_ranks and self.parameters.ecmp != "balanced"
+        """Whether the network of the run has every rank on its links. Balanced paths keep equal ranks equal:
+        of many ranks one of each class is enough.
+        """
+        can_fold = self.parameters.ecmp == "balanced" and self.layout.world > MOST_BALANCED_RANKS
+        return self.rules.network.needs_all_ranks and not can_fold
 
     @property
     def least_forward_bytes(self) -> int:

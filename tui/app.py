@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from textual._styles_cache import StylesCache
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
@@ -352,6 +354,14 @@ class WltuiApp(RunsHost):
         await self.action_open("parameters")
         if selected is not None and isinstance(self.current_view, ParametersView):
             self.current_view.go_to_knob(selected)
+
+    def pop_screen(self) -> AwaitComplete:
+        # Its keys are widgets' own caches: those of 1,024 widgets of closed panels would be kept, with their
+        # lines, 14 MB in five minutes of prompts.
+        forget_colours = getattr(StylesCache.get_inner_outer, "cache_clear", None)
+        if forget_colours is not None:
+            forget_colours()
+        return super().pop_screen()
 
     def action_try_elsewhere(self) -> None:
         """Says where a change can be tried."""

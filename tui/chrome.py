@@ -194,8 +194,7 @@ def _step_line(session: Session, short: bool = False, with_model: bool = True, a
     short: the difference only as a share. with_model: whether it says that it is another model's. against:
     whether it says to which of several runs the difference is.
     """
-    if session.current.figures.hang is not None:
-        # A hung job has no step.
+    if not session.current.figures.has_step:
         return []
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:

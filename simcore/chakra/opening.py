@@ -273,8 +273,8 @@ def _with_columns(file: ExecutionFile, columns: Columns) -> ExecutionFile:
 def _read(rank: int, path: str, table: TextTable, reader: Reader | None) -> ExecutionFile:
     packed = _begins_with_gzip(path)
     data = read_file(path)
-    is_json = data[:1] in (b"{", b"[") and path.removesuffix(".gz").endswith(".json")
-    if is_json and not is_delimited(data[:_HEAD_BYTES]):
+    may_be_json = not path.removesuffix(".gz").endswith((".et", ".eg")) and data.lstrip()[:1] in (b"{", b"[")
+    if may_be_json and not is_delimited(data[:_HEAD_BYTES]):
         from simcore.chakra.json_form import read_json
 
         return ExecutionFile(rank, path, packed, True, read_json(path, data, table))

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,10 @@ def begins_with_pickles(path: str) -> bool:
     return False
 
 
-def find_dumps(path: str) -> tuple[list[str], IgnoredFiles]:
-    """Returns (the names of the dumps in a directory, the other files in it)."""
+def find_dumps(path: str, fits: Callable[[bytes], bool] = is_dump) -> tuple[list[str], IgnoredFiles]:
+    """Returns (the names of the dumps in a directory, the other files in it). fits: whether a file begins as
+    one does.
+    """
     names: list[str] = []
     others = IgnoredFiles()
     try:
@@ -81,7 +83,7 @@ def find_dumps(path: str) -> tuple[list[str], IgnoredFiles]:
                 head = read_beginning(file_path)[:_HEAD_BYTES]
         except (OSError, InputError):
             pass
-        if is_dump(head):
+        if fits(head):
             names.append(name)
         else:
             others.add(name, head)
@@ -115,10 +117,10 @@ def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightR
             files.append((rank, os.path.join(path, name)))
     # By rank, those whose names have none last.
     files.sort(key=lambda file: (file[0] is None, file[0] or 0))
-    return record.read(files, [lambda of=file: _bytes_or_path(of) for _, file in files])
+    return record.read(files, [lambda of=file: bytes_or_path(of) for _, file in files])
 
 
-def _bytes_or_path(path: str) -> bytes | str:
+def bytes_or_path(path: str) -> bytes | str:
     """Returns what is read of a file here, or its path, where the process that unpickles can read it."""
     try:
         with open(path, "rb") as file:

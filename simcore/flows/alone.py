@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from simcore.diagnostics import UsageError
 from simcore.flows.collectives import start_collective
 from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules
@@ -25,8 +24,6 @@ def run_collectives(
     topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int, rules: FlowRules
 ) -> FlowRun:
     """Runs a collective of `size` bytes of the whole buffer in each group, which begin together."""
-    if rules.ecmp == "balanced":
-        raise UsageError("--ecmp balanced: of whole steps; simai or seeded would fit")
     traffic, ends = make_traffic(topology, rules), dict[int, int]()
     for index, ranks in enumerate(groups):
         start_collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))

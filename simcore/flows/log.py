@@ -31,6 +31,8 @@ class FlowLog:
         self.route = array("i")
         # The directed links of each route: twice the index of a link, + 1 against it.
         self.routes: list[tuple[int, ...]] = []
+        # Of routes over all equal paths, the share of the bytes on each link; on those of others are all.
+        self.shares: dict[tuple[int, ...], tuple[float, ...]] = {}
         self.transmissions: list[Transmission] = []
         self._index: dict[tuple[int, ...], int] = {}
 

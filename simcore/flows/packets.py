@@ -441,6 +441,9 @@ def finer_rules(traffic: FlowTraffic) -> FlowRules | None:
     rules = traffic.rules
     if rules.model == "plain" or rules.detail != "shares" or not traffic.is_coupled:
         return None
+    if rules.ecmp == "balanced":
+        # A packet has one path.
+        return None
     is_slowed = rules.congestion == "dcqcn" and rules.packets.control == DCQCN
     most = MOST_HOPS if traffic.has_chains or is_slowed else MOST_FREE_HOPS
     inner, outer = traffic.packet_hops()

@@ -6,7 +6,7 @@ end can affect, those that share links with it, link by link.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from itertools import count as numbers
 from typing import Any, Protocol
@@ -153,15 +153,26 @@ class _Path:
     """A route with what its flows take of its links."""
 
     __slots__ = (
-        "bundle", "cap", "cap_waiting", "first_ns", "is_outer", "lean_uses", "links", "tail_ns", "uses",
-        "weights",
+        "bundle", "cap", "cap_waiting", "carried", "first_ns", "is_outer", "lean_uses", "links", "tail_ns",
+        "uses",
     )  # fmt: skip
 
     def __init__(
-        self, route: Route, topology: Topology, packets: PacketRules, plain: bool, window: int
+        self,
+        route: Route,
+        topology: Topology,
+        packets: PacketRules,
+        plain: bool,
+        window: int,
+        alike: Mapping[int, int] | None = None,
     ) -> None:
-        self.links = route.links
-        self.weights: tuple[float, ...] = (1,) * len(route.links)
+        """alike: a link for those that always carry the same, of which one is enough to find rates."""
+        # (link, share of the bytes) of all links.
+        self.carried = route.spread or tuple((link, 1.0) for link in route.links)
+        self.links = tuple(link for link, _ in self.carried)
+        of_rates = list(
+            {(alike or {}).get(link, link): (link, share) for link, share in self.carried}.items()
+        )
         self.bundle: _Bundle | None = None
         rates = [topology.links[link // 2].gbps for link in route.links]
         latency = sum(topology.links[link // 2].latency_ns for link in route.links)
@@ -171,19 +182,23 @@ class _Path:
         # at each port.
         self.cap = self.cap_waiting = float("inf")
         if plain:
-            self.uses = [(link, 8 / rate) for link, rate in zip(route.links, rates, strict=True)]
+            self.uses = [(link, 8 / topology.links[link // 2].gbps * share) for link, (_, share) in of_rates]
             self.lean_uses = self.uses
             self.tail_ns = latency
             self.first_ns: list[float] = []
             return
         full = [packets.full_ns(rate) or 1 for rate in rates]
-        self.uses = [(link, ns / packets.payload) for link, ns in zip(route.links, full, strict=True)]
+        self.uses = [
+            (link, (packets.full_ns(topology.links[link // 2].gbps) or 1) / packets.payload * share)
+            for link, (_, share) in of_rates
+        ]
         # Of ports that would be full together the first holds its flows back, and no other has a queue.
         self.uses[0] = self.uses[0][0], self.uses[0][1] * (1 + _FIRST_PORT)
         # As if as many acknowledgements came the other way as packets go.
         self.lean_uses = [
-            (link, share * (1 + packets.ack_ns(rate) / ns))
-            for (link, share), rate, ns in zip(self.uses, rates, full, strict=True)
+            (link, share * (1 + packets.ack_ns(gbps) / (packets.full_ns(gbps) or 1)))
+            for link, share in self.uses
+            for gbps in (topology.links[link // 2].gbps,)
         ]
         back_ns = wait_ns = 0.0
         for link in route.back:
@@ -191,8 +206,11 @@ class _Path:
             ack_ns = packets.ack_ns(there.gbps)
             back_ns += there.latency_ns + ack_ns
             wait_ns += packets.full_ns(there.gbps)
+        backward = route.spread_back or tuple((link, 1.0) for link in route.back)
+        for link, share in {(alike or {}).get(link, link): share for link, share in backward}.items():
+            ack_ns = packets.ack_ns(topology.links[link // 2].gbps)
             if ack_ns:
-                self.uses.append((link, ack_ns / packets.payload))
+                self.uses.append((link, ack_ns / packets.payload * share))
         self.tail_ns = latency + back_ns
         # The last packet is stored on every link but the slowest, which the bytes are timed by.
         slowest = max(full)
@@ -213,6 +231,7 @@ class _WeightedPath(_Path):
     def __init__(self, weights: tuple[tuple[int, float], ...], topology: Topology, rules: FlowRules) -> None:
         packets = rules.packets
         self.bundle = None
+        self.carried = weights
         self.links = tuple(link for link, _ in weights)
         self.is_outer = False
         self.cap = self.cap_waiting = float("inf")
@@ -227,7 +246,6 @@ class _WeightedPath(_Path):
                 ns = (packets.full_ns(gbps) or 1) + packets.ack_ns(gbps)
                 self.uses.append((link, weight * ns / packets.payload))
         self.lean_uses = self.uses
-        self.weights = tuple(weight for _, weight in weights)
 
 
 class _Bundle:
@@ -268,6 +286,7 @@ class FlowTraffic:
         self.rules = rules
         self.log = log
         self.router = Router(topology, rules.ecmp)
+        self._alike = self.router.alike() if rules.ecmp == "balanced" else None
         self.now = 0
         self.last_end_ns = 0
         self.flows = 0
@@ -332,12 +351,14 @@ class FlowTraffic:
         path = self._paths.get(route)
         if path is None:
             path = self._paths[route] = self._make_path(route)
+            if route.spread and self.log is not None:
+                self.log.shares[path.links] = tuple(share for _, share in path.carried)
         when = self.now + delay
         self.flows += 1
         self._push(when, _START, _Flow(path, size, when, arrived, key, label))
 
     def _make_path(self, route: Route) -> _Path:
-        return _Path(route, self.topology, self.rules.packets, self._plain, self._window)
+        return _Path(route, self.topology, self.rules.packets, self._plain, self._window, self._alike)
 
     def send_weighted(
         self,
@@ -463,13 +484,14 @@ class FlowTraffic:
             busy = port[3] + (self.now - port[2] if port[2] >= 0 else 0)
             there = self.topology.links[link // 2]
             ends = (there.target, there.source) if link % 2 else (there.source, there.target)
-            full = self._full_ns.get(link, 0)
-            mark = self._mark_times.get(link)
+            alike = link if self._alike is None else self._alike[link]
+            full = self._full_ns.get(alike, 0)
+            mark = self._mark_times.get(alike)
             uses.append(
                 FlowPort(
                     *ends,
                     there.gbps,
-                    int(size),
+                    round(size),
                     int(flows),
                     int(busy),
                     int(port[5]),
@@ -501,10 +523,10 @@ class FlowTraffic:
         heappush(bundle.ends, (bundle.served + self._work(flow.size), self._next_id(), flow))
         for link, _ in path.uses:
             self._touched[link] = None
-        for link, weight in zip(path.links, path.weights, strict=True):
+        for link, share in path.carried:
             self._count(link, 1)
             port = self._ports[link]
-            port[0] += flow.size * weight
+            port[0] += flow.size * share
             port[1] += 1
 
     def _end(self, bundle: _Bundle) -> None:

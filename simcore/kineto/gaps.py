@@ -368,7 +368,14 @@ def add_calls(
     The outermost operations of a thread are there already, and annotations too, but among others that may
     hide them. thread_indices: of the threads.
     """
-    there = set(zip(host.start, host.end, host.thread, host.name, strict=True))
+    named_calls = [*named_calls]
+    # Few are named: a set of all takes more memory than the columns.
+    keys = {
+        (call.start, -call.minus_end, lane, call.name)
+        for thread, call in named_calls
+        for lane in (thread_indices[thread], CALLS - thread_indices[thread])
+    }
+    there = keys.intersection(zip(host.start, host.end, host.thread, host.name, strict=True))
     for thread, call in named_calls:
         thread_index = thread_indices[thread]
         times = call.start, -call.minus_end

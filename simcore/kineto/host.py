@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, repeat
 from typing import Any
 
@@ -29,10 +29,12 @@ NOTHING: Surroundings = (None, None, None, None)
 # (phase, collective, layer, whether a layer inside of it is ignored) of a name.
 _NameFacts = tuple[str | None, str | None, str | None, bool]
 
+# Ranges whose times are taken at once: lists of all would take 100 B each.
+_PART = 2**14
 # Correlation of an operation without a launch.
 NO_LAUNCH = -1
 # Times as written -> ns.
-Times = Callable[[list[float]], list[int]]
+Times = Callable[[Sequence[float]], list[int]]
 
 
 class Launches:
@@ -231,6 +233,10 @@ def host_columns(
 
 def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> None:
     """Adds what one thread did, in order."""
+    if len(ranges) > _PART:
+        for first in range(0, len(ranges), _PART):
+            _add(columns, ranges[first : first + _PART], thread, ns)
+        return
     starts, ends = [host_range[0] for host_range in ranges], [-host_range[1] for host_range in ranges]
     if ranges and not -MOST_US < min(min(starts), min(ends)) <= max(max(starts), max(ends)) < MOST_US:
         fitting = [
@@ -257,24 +263,22 @@ def with_launches(
     """Returns the host columns with the launches of the operations of one device. started: of `take_starts`;
     correlation: of each operation.
     """
-    (nothing,) = ns([0])
     count = len(correlation)
     if not started:
-        times = array("q", (nothing,)) * count
+        times = array("q", ns([0])) * count
         return replace(host, launch=times, launched=times, launcher=array("i", (NOT_LAUNCHED,)) * count)
     ends = launches.ends(correlation)
-    # By correlation, as several operations have the same.
-    fitting = {
-        launch: (time, ends[launch], launchers[thread])
-        for launch, (time, thread) in started.items()
-        if launch in ends and -MOST_US < time <= ends[launch] < MOST_US
-    }
-    starts = dict(zip(fitting, ns([time for time, _, _ in fitting.values()]), strict=True))
-    overs = dict(zip(fitting, ns([over for _, over, _ in fitting.values()]), strict=True))
-    by = {launch: thread for launch, (_, _, thread) in fitting.items()}
-    return replace(
-        host,
-        launch=array("q", map(starts.get, correlation, repeat(nothing))),
-        launched=array("q", map(overs.get, correlation, repeat(nothing))),
-        launcher=array("i", map(by.get, correlation, repeat(NOT_LAUNCHED))),
-    )
+    launch, launched, launcher = array("q"), array("q"), array("i")
+    for first in range(0, count, _PART):
+        some = correlation[first : first + _PART]
+        fitting = [
+            (begin[0], end, launchers[begin[1]])
+            if begin is not None and -MOST_US < begin[0] <= end < MOST_US
+            else (0, 0, NOT_LAUNCHED)
+            for begin, end in zip(map(started.get, some), map(ends.get, some, repeat(0)), strict=True)
+        ]
+        begins, overs, by = zip(*fitting, strict=True)
+        launch.extend(ns(begins))
+        launched.extend(ns(overs))
+        launcher.extend(by)
+    return replace(host, launch=launch, launched=launched, launcher=launcher)

@@ -301,7 +301,7 @@ class _Reader:
         return devices
 
     def _read(self) -> None:
-        """Takes each event to its columns. Most are operations of devices and of the host, and launches, which
+        """Takes each event to its columns. Most are operations of devices and of the host, and launches: they
         are taken here without a call each.
         """
         first = 0
@@ -529,7 +529,7 @@ class _Reader:
         ns = whole_us * 1000 if whole_us == us else round(us * 1000)
         return ns + (self.base if base is None else base)
 
-    def _all_ns(self, times: list[float]) -> list[int]:
+    def _all_ns(self, times: Sequence[float]) -> list[int]:
         """Returns times that are known to fit as ns."""
         base = self.base
         return [

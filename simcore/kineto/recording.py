@@ -170,10 +170,12 @@ class Recording(Struct):
 
 
 def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
-    count = len(rows)
-    none: list[str | None] = [None] * count
+    count, group = len(rows), _select_items(ops.group, rows)
+    # Where nothing communicates one column without texts is enough; groups that are there get other names.
+    is_alone = group.count(None) == count
+    none: list[str | None] = group if is_alone else [None] * count
     return OpColumns(
-        name=_select_items(ops.name, rows), state=none, group=list(_select_items(ops.group, rows)),
+        name=_select_items(ops.name, rows), state=none, group=group if is_alone else group[:],
         batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
         chunk=_select_ints(ops.chunk, rows) if ops.chunk else array("q"),
         start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),

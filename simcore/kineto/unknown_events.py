@@ -50,17 +50,17 @@ class UnknownEvents(Struct):
 
     def keep(self, batch: DeviceEvents) -> DeviceEvents:
         """Returns those events of a batch that a device may have run, which the next rows are made of."""
-        kept = batch.select(
+        possible = batch.select(
             args.stream is not None or args.device is not None or args.correlation is not None
             for args in batch.args
         )
-        for event, args in zip(kept.events, kept.args, strict=True):
+        for event, args in zip(possible.events, possible.args, strict=True):
             line = self.lines.setdefault((event.cat, event.pid, event.tid), len(self.lines))
             self.line.append(line)
             stream = whole(args.stream)
             self.device_counts[line] += stream is not None or whole(args.device) is not None
             self.stream_counts[line] += stream is not None and stream == whole(event.tid)
-        return kept
+        return possible
 
     def of_devices(
         self,

@@ -17,7 +17,7 @@ from simcore.workload.model import ModelParameters
 # Bytes of a number of the cache.
 KV_BYTES = {"bf16": 2, "fp8": 1}
 # Parameters that a pass forward has no use for.
-OF_TRAINING = (
+_OF_TRAINING = (
     "virtual_stages", "pipeline_layout", "overlap_fwd_bwd", "overlap_grad_reduce", "overlap_param_gather",
     "overlap_tp", "seq_imbalance", "flash", "recompute", "recompute_layers", "recompute_rows", "offload",
     "offload_layers", "zero", "prefetch", "reshard_after_forward", "shard_size", "bucket_size", "grad_dtype",
@@ -67,7 +67,7 @@ def resolve_step(parameters: ModelParameters) -> tuple[ModelParameters, Inferenc
     if prefill is not None and decode is not None:
         raise UsageError("--prefill with --decode: a step does one of the two")
     option = "--prefill" if decode is None else "--decode"
-    _refuse_training(parameters, option, (() if decode is None else _NOT_OF_DECODE))
+    _refuse_training(parameters, option, decode is not None)
     if parameters.seq is not None:
         other = "--prefill" if decode is None else "--context"
         raise UsageError(f"--seq {parameters.seq} with {option}: {other} has the tokens of a sequence")
@@ -96,8 +96,13 @@ def resolve_step(parameters: ModelParameters) -> tuple[ModelParameters, Inferenc
     return forward, step
 
 
-def _refuse_training(parameters: ModelParameters, option: str, more: tuple[str, ...]) -> None:
-    for field in (*OF_TRAINING, *more):
+def training_fields(decodes: bool) -> tuple[str, ...]:
+    """Returns the parameters that a pass forward has no use for; in place of `seq` it has others."""
+    return (*_OF_TRAINING, *(_NOT_OF_DECODE if decodes else ()))
+
+
+def _refuse_training(parameters: ModelParameters, option: str, decodes: bool) -> None:
+    for field in training_fields(decodes):
         if getattr(parameters, field) != flag_of(field).default:
             raise UsageError(f"{flag_of(field).option} with {option}: found an inference step, which has no "
                              f"use for it; without {flag_of(field).option} it would fit")  # fmt: skip

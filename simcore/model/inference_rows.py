@@ -7,6 +7,7 @@ import math
 from simcore.diagnostics import Diagnostic
 from simcore.model.costs import NOTHING, CellCollective, Row, concat_ops
 from simcore.model.gpu import Gpu
+from simcore.model.kv_cache import cached_tokens
 from simcore.model.megatron import MegatronRows
 from simcore.model.operations.inference import InferenceCosts
 from simcore.model.operations.mixers import mixer_name, mixer_parts
@@ -87,8 +88,10 @@ class InferenceRows(MegatronRows):
             combined = concat_ops(costs.permute(), costs.latent("latent up", False))
             routed = concat_ops(costs.norm(), costs.latent("latent down", True), costs.router())
             shared = [row._replace(fwd=None) for row in self._shared_experts()]
+            # Ranks that share the tokens out gather them for the experts.
+            gathered = self._tensor("ALLGATHER", self._act) if training.sequence_parallel else None
             return [
-                Row("moe_router", routed),
+                Row("moe_router", routed, gathered),
                 Row("moe_experts", costs.experts()),
                 *shared,
                 self._row("moe_combine", combined),
@@ -139,4 +142,7 @@ def inference_notes(training: Training) -> list[Diagnostic]:
         )
     if training.model.moe is not None and training.loads is None:
         texts.append("tokens choose all experts alike: as many are read as they are expected to hit")
+    positions = max(training.model.longest, training.model.seq)
+    if cached_tokens(training) * training.cp > positions:
+        texts.append(f"a sequence is longer than the {positions} positions that the model was made for")
     return [Diagnostic("note", "inference-assumed", text, training.model.name) for text in texts]

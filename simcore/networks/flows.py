@@ -13,7 +13,13 @@ from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
-from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
+from simcore.networks.model import (
+    MOST_BALANCED_RANKS,
+    GroupCollective,
+    Network,
+    NetworkParameters,
+    PortTransport,
+)
 from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 # Some 20,000 flows are simulated in a second where ports are shared: more than these would take minutes.
 MOST_FLOWS = 4_000_000
 _PER_SECOND = 20_000
+_NOT_FOLDED = (
+    "{}: not with --ecmp balanced of many ranks, where one of each class is simulated; --no-fold has all"
+)
 
 
 class FlowPayload(NamedTuple):
@@ -152,7 +161,7 @@ class FlowNetwork(SimulatedAlone):
     gpus: tuple[int, ...] = ()
     """The GPU of each rank, () where they have the same numbers."""
     layout: Layout | None = None
-    """Under `balanced`, the groups of the ranks."""
+    """The groups of the ranks."""
 
     def gpu_of(self, rank: int) -> int:
         """Returns the GPU that a rank is on."""
@@ -161,8 +170,8 @@ class FlowNetwork(SimulatedAlone):
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
         traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
-        ranks = list(map(self.gpu_of, ranks))
-        start_collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
+        gpus = list(map(self.gpu_of, ranks))
+        start_collective(traffic, gpus, group_collective.collective, group_collective.size, lambda _: None)
         traffic.run()
         return traffic.last_end_ns
 
@@ -189,13 +198,20 @@ class FlowNetwork(SimulatedAlone):
         return FlowPayload(None, size)
 
     def make_transport(self, folding: Folding) -> PortTransport:
-        if self.layout is not None:
+        if self._is_folded(folding):
             # Imported here: few runs are folded.
             from simcore.networks.balanced import BalancedTransport
 
+            if self.gpus:
+                raise UsageError(_NOT_FOLDED.format("--job-gpus"))
             assert self.cluster.topology is not None
+            assert self.layout is not None
             return BalancedTransport(self.cluster.topology, self.rules, self.layout, folding)
         return self._transport(folding, self._make_traffic(), 0)
+
+    def _is_folded(self, folding: Folding) -> bool:
+        """Returns whether one rank of each class is simulated."""
+        return self.layout is not None and len(folding.classes) < self.layout.world
 
     def make_transports(
         self, folding: Folding, other: FlowNetwork, other_folding: Folding
@@ -231,7 +247,7 @@ class FlowNetwork(SimulatedAlone):
         return True
 
     def check_size(self, program: Program, folding: Folding) -> None:
-        if self.layout is not None:
+        if self._is_folded(folding):
             return
         total = 0.0
         assert self.cluster.topology is not None
@@ -244,9 +260,11 @@ class FlowNetwork(SimulatedAlone):
                     members = folding.group_classes[rank_class.groups[cost.group]].shape.members
                     total += estimate_flows(cost.collective, members, per_server) / max(members, 1)
         if total > MOST_FLOWS:
+            can_fold = self.layout is not None and self.layout.world > MOST_BALANCED_RANKS
+            faster = "--ecmp balanced, without --no-fold," if can_fold else "--network shared"
             raise UsageError(
                 f"--network flows: the step is about {round(total)} flows, some {round(total / _PER_SECOND)} "
-                f"s: at most {MOST_FLOWS} are simulated; --ecmp balanced simulates ranks that are alike once"
+                f"s: at most {MOST_FLOWS} are simulated; {faster} is faster"
             )
 
 
@@ -266,9 +284,6 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
         )
     rules = rules_of(cluster.packets, parameters)
-    is_balanced = rules.ecmp == "balanced"
-    if is_balanced and parameters.job_gpus is not None:
-        raise UsageError("--job-gpus: not with --ecmp balanced, where one rank of each class is simulated")
     gpus: tuple[int, ...] = ()
     if parameters.job_gpus is not None:
         gpus = tuple(parse_ranks("--job-gpus", parameters.job_gpus))
@@ -277,4 +292,4 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
                 f"--job-gpus {printable(parameters.job_gpus, 60)}: {len(gpus)} GPUs for {layout.world} "
                 f"ranks, of {cluster.topology.gpus} in the topology: as many as ranks are expected"
             )
-    return FlowNetwork(cluster, rules=rules, gpus=gpus, layout=layout if is_balanced else None)
+    return FlowNetwork(cluster, rules=rules, gpus=gpus, layout=layout)

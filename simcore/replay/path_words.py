@@ -4,6 +4,7 @@ segment began.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import add, getitem
@@ -76,7 +77,8 @@ class MeasuredPath(PathSource):
             return map(_KINDS.__getitem__, _of_segments(self._accounts, path))
         if by == "op":
             names, of_label = self._names
-            return map([names[name] for name in of_label].__getitem__, self._labels(path))
+            labels = self._results.trace.column("operation").of
+            return map([names[name] for name in of_label].__getitem__, _of_segments(labels, path))
         return super().parts(path, by)
 
     def sum_parts(self, path: CriticalPath, by: str) -> dict[str, int]:
@@ -103,8 +105,7 @@ class MeasuredPath(PathSource):
         """Returns the ns of each part of a path, summed once: a report groups them four times."""
         if self._summed is None or self._summed[0] is not path:
             labels, accounts = len(self._names[1]), len(ACCOUNTS)
-            first = [labels * account for account in range(accounts)]
-            codes = map(add, map(first.__getitem__, _of_segments(self._accounts, path)), self._labels(path))
+            codes = _of_segments(self._codes, path)
             if len(self._accounts) > 1:
                 codes = map(add, codes, map((labels * accounts).__mul__, path.track))
             parts: dict[_Part, int] = {}
@@ -117,13 +118,21 @@ class MeasuredPath(PathSource):
 
     def kind_keys(self, path: CriticalPath) -> Iterable[object]:
         names, of_label = self._names
-        first = [len(names) * account for account in range(len(ACCOUNTS))]
-        accounts = map(first.__getitem__, _of_segments(self._accounts, path))
-        return map(add, accounts, map(of_label.__getitem__, self._labels(path)))
+        # By code: NONE is the code before the first label.
+        keys = [
+            len(names) * account + of_label[label - 1]
+            for account in range(len(ACCOUNTS))
+            for label in range(len(of_label))
+        ]
+        return map([*keys[1:], keys[0]].__getitem__, _of_segments(self._codes, path))
 
-    def _labels(self, path: CriticalPath) -> Iterator[int]:
-        """Returns the label of each segment in the column of operations, NONE where there is none."""
-        return _of_segments(self._results.trace.column("operation").of, path)
+    @cached_property
+    def _codes(self) -> list[array[int]]:
+        """By track and segment its account and label in one number."""
+        labels = len(self._names[1])
+        first = [labels * account for account in range(len(ACCOUNTS))]
+        columns = zip(self._accounts, self._results.trace.column("operation").of, strict=True)
+        return [array("i", map(add, map(first.__getitem__, accounts), of)) for accounts, of in columns]
 
     @cached_property
     def _names(self) -> tuple[list[str], list[int]]:
@@ -132,8 +141,8 @@ class MeasuredPath(PathSource):
         labels = self._results.trace.column("operation").labels
         # NONE is the last index.
         of_label = [op if sub is None else sub for op, sub in labels] + [IDLE_NAME]
-        numbers = [names.setdefault(name, len(names)) for name in of_label]
-        return [*names], numbers
+        name_ids = [names.setdefault(name, len(names)) for name in of_label]
+        return [*names], name_ids
 
     def merge_facts(self, track: int, span: int) -> MergeFacts:
         """Returns the operation's name, raw text of the file; IDLE_NAME where there is none."""

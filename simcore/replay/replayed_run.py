@@ -303,8 +303,8 @@ class ReplayedRun(Run):
         """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
         if self.scales is None:
             return self.graph.measured_ends
-        found = self.graph.graph.ends(self.durations_ns)
-        ends = found if isinstance(found, array) else array("q", found)
+        replayed_ends = self.graph.graph.ends(self.durations_ns)
+        ends = replayed_ends if isinstance(replayed_ends, array) else array("q", replayed_ends)
         # One column is enough where the clocks allow an exact replay.
         return self.graph.measured_ends if ends == self.graph.measured_ends else ends
 

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress
-from operator import le, lt, ne, or_
+from operator import le, lt, ne
 from typing import TypeVar
 
 from simcore.diagnostics import never_cancelled
@@ -111,9 +111,11 @@ class CriticalPath:
         count = len(begins)
         behind = begins[1:]
         behind.append(until)
-        if all(map(le, begins, behind)):
-            takes_time = bytes(map(lt, begins, behind)).translate(_AS_TIME)
-            kinds = bytes(map(or_, takes_time, idle[step.track][span - count + 1 : span + 1]))
+        takes_time = bytes(map(lt, begins, behind))
+        if 0 not in takes_time or all(map(le, begins, behind)):
+            is_idle = int.from_bytes(idle[step.track][span - count + 1 : span + 1], "little")
+            as_time = int.from_bytes(takes_time.translate(_AS_TIME), "little")
+            kinds = (as_time | is_idle).to_bytes(count, "little")
             alone = {match.start() for match in _IDLE_BEHIND.finditer(kinds)}
             alone.update(match.start(1) for match in _IDLE_BEFORE.finditer(kinds))
             edges = sorted({0, count, *alone, *(at + 1 for at in alone)})

@@ -129,9 +129,9 @@ class Graph:
         """Adds nodes each behind the one before, the first behind `first`; returns the first of them."""
         node, count = len(self.first) + 1, len(durations)
         self.first.append(first)
-        self.first.extend(range(node, node + count - 1))
-        self.second.extend(array("i", (START,)) * count)
-        self.duration.extend(durations)
+        self.first += array("i", range(node, node + count - 1))
+        self.second += array("i", (START,)) * count
+        self.duration += array("i", durations)
         self.why += bytes((BUSY,)) * count
         self.chained += bytes(min(count, 1)) + bytes((1,)) * (count - 1)
         return node

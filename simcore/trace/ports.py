@@ -51,6 +51,8 @@ class Port(NamedTuple):
     """The most flows at once."""
     is_marked: bool = False
     """Whether its queue gets so long that congestion control marks packets."""
+    is_own: bool = False
+    """Whether a GPU sends on it: flows that share it are its own."""
     is_inside: bool = False
     """Whether it is one of a switch inside a server."""
     ends: tuple[int, int] = (0, 0)
@@ -140,13 +142,14 @@ class Ports:
     @property
     def hottest_shared(self) -> int | None:
         """The hottest of the ports outside servers with several flows that hold flows back for at least half
-        as long as any of these; None where no port has several.
+        as long as any of these, first of switches; None where no port has several.
         """
         shared_ports = [
             index for index in self.by_heat if self.all[index].most > 1 and not self.all[index].is_inside
         ]
         longest_ns = max((self.all[index].held_ns for index in shared_ports), default=0)
-        return next((index for index in shared_ports if 2 * self.all[index].held_ns >= longest_ns), None)
+        full_ports = [index for index in shared_ports if 2 * self.all[index].held_ns >= longest_ns]
+        return min(full_ports, key=lambda index: self.all[index].is_own, default=None)
 
     @property
     def has_times(self) -> bool:
@@ -227,7 +230,7 @@ class Ports:
         for flow in self._flows(index):
             assert log is not None
             start, end = log.start_ns[flow] / width, max(log.end_ns[flow], log.start_ns[flow] + 1) / width
-            level = log.size[flow] / (end - start) / width
+            level = self._bytes(flow, index) / (end - start) / width
             if start >= STRETCHES:
                 continue
             end = min(end, STRETCHES)
@@ -256,6 +259,16 @@ class Ports:
                         flows_of.setdefault(link, []).append(flow)
             self._flows_of = flows_of
         return self._flows_of.get(index, [])
+
+    def _bytes(self, flow: int, index: int) -> float:
+        """Returns the bytes of a flow on a port."""
+        log = self._log
+        assert log is not None
+        if not log.shares:
+            return log.size[flow]
+        links = log.routes[log.route[flow]]
+        shares = log.shares.get(links)
+        return log.size[flow] * (1.0 if shares is None else shares[links.index(index)])
 
     # -- flows -------------------------------------------------------------------------
 
@@ -304,14 +317,15 @@ class Ports:
 
     def purposes(self, index: int) -> list[tuple[str, str, int]]:
         """Returns (group, layer, bytes) of what a port carried, the most bytes first."""
-        sums: dict[tuple[str, str], int] = {}
+        sums: dict[tuple[str, str], float] = {}
         for flow in self._flows(index):
             assert self._log is not None
             purpose = self._purpose(self._log.label[flow])
             if purpose is not None:
                 key = (purpose.group, purpose.layer)
-                sums[key] = sums.get(key, 0) + self._log.size[flow]
-        return sorted(((*key, size) for key, size in sums.items()), key=lambda one: (-one[2], one[:2]))
+                sums[key] = sums.get(key, 0.0) + self._bytes(flow, index)
+        purposes = [(*key, round(size)) for key, size in sums.items()]
+        return sorted(purposes, key=lambda one: (-one[2], one[:2]))
 
     def _send(self, flow: int) -> Send:
         log = self._log
@@ -362,7 +376,7 @@ def ports_of_flows(
         low = min(source, target)
         block = topology.server_of(low) if low < topology.gpus else low
         names = topology.name_of(source), topology.name_of(target)
-        is_inside = bool(inner.intersection((source, target)))
+        is_own, is_inside = source < topology.gpus, bool(inner.intersection((source, target)))
         gbps = topology.links[index // 2].gbps
         if use is None:
             ports.append(
@@ -392,6 +406,7 @@ def ports_of_flows(
                 use.mean_flows,
                 use.most_flows,
                 use.marked_ns is not None and bool(report.control),
+                is_own,
                 is_inside,
                 (source, target),
                 block,

@@ -25,6 +25,7 @@ from simcore.trace.figures import (
     NodeTables,
     Origin,
     PathSegment,
+    SnapshotTables,
     StreamUse,
     TrackUse,
     WaitFor,
@@ -257,6 +258,8 @@ class Figures(ABC, Generic[Of]):
 
     resolution_ns = 1
     """The resolution of the times, ns."""
+    has_step = True
+    """Whether there is a step, which a hung job and a snapshot have not."""
     states_shares = False
     """Whether its words give shares of the step."""
     path_groupings: tuple[str, ...]
@@ -409,6 +412,11 @@ class Figures(ABC, Generic[Of]):
     @property
     def hang(self) -> HangTables | None:
         """What is found in flight recorder dumps, else None."""
+        return None
+
+    @property
+    def snapshot(self) -> SnapshotTables | None:
+        """What is found in memory snapshots, else None."""
         return None
 
     def passes(self, track: Track) -> list[TimedPass]:

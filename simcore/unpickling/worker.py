@@ -119,9 +119,12 @@ def index_stacks(stacks: Sequence[Any]) -> tuple[list[str], array[int]]:
             equal_ones[key] = key
     key_of = {key: _stack_key(distinct[key]) for key in {*equal_ones.values()}}
     try:
-        return index_values([key_of[equal_ones[id(stack)]] for stack in stacks], _stack_text)
+        table, indices = index_values([key_of[equal_ones[key]] for key in distinct], _stack_text)
     except TypeError:
         return [""], array("I", bytes(4 * len(stacks)))
+    # A key of all frames is hashed once for each list: tuples do not keep their hash.
+    index_of = dict(zip(distinct, indices, strict=True))
+    return table, array("I", [index_of[id(stack)] for stack in stacks])
 
 
 _LINE, _FRAME = itemgetter("line"), itemgetter("name", "filename", "line")

@@ -100,7 +100,9 @@ def test_the_note_offers_its_groups_and_what_it_offers_runs(forms: dict[str, Pat
 
 
 def test_a_file_of_any_name_is_a_trace_by_its_content(forms: dict[str, Path], tmp_path: Path) -> None:
-    path = tmp_path / "one.bin"
-    shutil.copy(forms["et"] / "w.0.et", path)
-    opened = open_input(str(path))
-    assert opened.source == "executed"
+    for form, name in (("et", "w.0.et"), ("json", "w.0.json")):
+        path = tmp_path / "one.bin"
+        shutil.copy(forms[form] / name, path)
+        opened = open_input(str(path))
+        assert opened.source == "executed"
+        assert opened.count == len(open_input(str(forms[form])).files[0].columns)  # type: ignore[union-attr]

@@ -1,87 +1,78 @@
-"""`--ecmp balanced`: one rank of each class, beside every rank on its own path where paths are not shared."""
+"""Balanced flows: every path carries the same, and one link may stand for those that are joined alike."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from simcore.diagnostics import UsageError
-from simcore.flows.alone import run_collectives
+from simcore.flows.alone import FlowRun, run_collectives
+from simcore.flows.routes import Router
 from simcore.flows.traffic import FlowRules
-from simcore.parameters import Parameters
-from simcore.simulation import Simulation, simulate
-from simcore.topology import generate_topology
-from simcore.workload import open_workload
+from simcore.topology import Topology, generate_topology, parse_link_rates, with_link_rates
 
-ROWS = {
-    "rings between servers": "grad -1 1 NONE 0 1 NONE 0 1 {kind} 67108864 100",
-    "rings in a server": "layer -1 1000 {kind} 67108864 1 NONE 0 1 NONE 0 100",
+PLAIN = FlowRules("plain", 0, "balanced")
+TOPOLOGIES = {
+    "rails": generate_topology("spectrum-x:16:psn=4"),
+    "dual": generate_topology("hpn:32:npa=2:psn=4"),
+    "planes": generate_topology("hpn:32:npa=2:psn=4:dp"),
+    "tree": generate_topology("fat-tree:4"),
+    "failed": with_link_rates(generate_topology("dcn:16:npa=4:psn=4"), parse_link_rates(["18-22=0"])),
+    "slow": with_link_rates(generate_topology("dcn:16:npa=4:psn=4"), parse_link_rates(["18-22=0.25"])),
 }
 
 
-def run(folder: Path, rows: str, tp: int, world: int, cluster: str, **others: object) -> Simulation:
-    file = folder / "workload.txt"
-    head = f"HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: {tp} ep: 1 pp: 1 vpp: 1 ga: 1"
-    head = f"{head} all_gpus: {world}"
-    file.write_text(f"{head} checkpoints: 0 checkpoint_initiates: 0\n{len(rows.splitlines())}\n{rows}\n")
-    parameters = Parameters(cluster=cluster, network="flows", **others)  # type: ignore[arg-type]
-    return simulate(open_workload(str(file)), parameters)
+def run_of(topology: Topology, rules: FlowRules = PLAIN, collective: str = "ALLTOALL") -> FlowRun:
+    return run_collectives(topology, [range(topology.gpus)], collective, 1 << 20, rules)
 
 
-@pytest.mark.parametrize("where", ROWS)
-@pytest.mark.parametrize("kind", ["ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"])
-@pytest.mark.parametrize("cluster", ["spectrum-x:32:psn=8", "hpn:32:psn=8", "dcn:32:psn=8"])
-def test_a_step_is_that_of_all_ranks_where_no_port_is_shared(
-    tmp_path: Path, where: str, kind: str, cluster: str
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_shares_of_a_flow_sum_to_one_at_every_hop(name: str) -> None:
+    topology = TOPOLOGIES[name]
+    router = Router(topology, "balanced")
+    for source in range(topology.gpus):
+        for target in range(topology.gpus):
+            route = router.route(source, target) if source != target else None
+            if route is None:
+                continue
+            into: dict[int, float] = {}
+            out: dict[int, float] = {}
+            for link, share in route.spread:
+                there = topology.links[link // 2]
+                ends = (there.target, there.source) if link % 2 else (there.source, there.target)
+                out[ends[0]] = out.get(ends[0], 0.0) + share
+                into[ends[1]] = into.get(ends[1], 0.0) + share
+            assert out.pop(source) == pytest.approx(1.0)
+            assert into.pop(target) == pytest.approx(1.0)
+            assert into == pytest.approx(out)
+
+
+@pytest.mark.parametrize("model", ["plain", "ns3"])
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_one_link_for_those_that_are_alike_changes_nothing(
+    name: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = {
-        ecmp: run(tmp_path, ROWS[where].format(kind=kind), 8, 32, cluster, ecmp=ecmp, send_latency=3000)
-        for ecmp in ("balanced", "simai")
-    }
-    assert len(steps["balanced"].timeline.classes) == 1
-    # On HPN a hash may put two flows of a GPU on one of its two NICs; on DCN+ acknowledgements that wait stop
-    # windows.
-    if "hpn" not in cluster or where == "rings in a server":
-        assert steps["balanced"].step_time_ns == pytest.approx(steps["simai"].step_time_ns, rel=0.04)
-    assert steps["balanced"].step_time_ns <= 1.02 * steps["simai"].step_time_ns
+    topology, rules = TOPOLOGIES[name], FlowRules(model, 0, "balanced")
+    before = run_of(topology, rules)
+    links = range(2 * len(topology.links))
+    assert len(set(Router(topology, "balanced").alike().values())) < len(links)
+    monkeypatch.setattr(Router, "alike", lambda self: {link: link for link in links})
+    every = run_of(topology, rules)
+    assert before.ends == every.ends
+    assert [port[:5] for port in before.report.ports] == [port[:5] for port in every.report.ports]
 
 
-def test_the_links_above_a_switch_are_shared_by_all_below_it(tmp_path: Path) -> None:
-    # 8 flows from each switch on 4, 2, 1 links of the same rate.
-    row = ROWS["rings between servers"].format(kind="ALLTOALL")
-    times = [
-        run(tmp_path, row, 8, 32, f"dcn:32:npa=8:psn={switches}", ecmp="balanced").step_time_ns
-        for switches in (8, 4, 2, 1)
-    ]
-    assert times[0] == pytest.approx(times[1] / 2, rel=0.1)
-    assert times[1] == pytest.approx(times[2] / 2, rel=0.02)
-    assert times[2] == pytest.approx(times[3] / 2, rel=0.02)
+def test_all_to_all_takes_its_bytes_over_the_links_between_the_tiers() -> None:
+    # Every switch has 8 GPUs, each with 24 targets elsewhere, and 4 links of 50 bytes a ns upwards.
+    topology = generate_topology("dcn:32:npa=8:psn=4")
+    run = run_collectives(topology, [range(32)], "ALLTOALL", 32 << 20, PLAIN)
+    assert max(run.ends) == pytest.approx(8 * 24 * (1 << 20) / (4 * 50) + 4 * 500, rel=1e-4)
+    up = [port for port in run.report.ports if port.source in range(36, 40) and port.target >= 40]
+    assert {port.bytes for port in up} == {8 * 24 * (1 << 20) // 4}
+    # What holds for one of four alike links holds for all.
+    assert all(len({port.full_ns for port in up if port.source == switch}) == 1 for switch in range(36, 40))
+    assert max(port.full_ns for port in run.report.ports) > 0.99 * max(port.busy_ns for port in up)
 
 
-def test_collectives_of_two_groups_share_ports(tmp_path: Path) -> None:
-    rows = "\n".join([ROWS["rings between servers"].format(kind="ALLREDUCE")] * 2)
-    one, two = (
-        run(tmp_path, text, 8, 32, "spectrum-x:32:psn=8", ecmp="balanced").step_time_ns
-        for text in (rows.splitlines()[0], rows)
-    )
-    assert two == pytest.approx(2 * one, rel=0.01)
-
-
-def test_a_thousand_ranks_take_a_second(tmp_path: Path) -> None:
-    rows = "\n".join(row.format(kind="ALLREDUCE") for row in ROWS.values())
-    simulation = run(tmp_path, rows, 8, 1024, "spectrum-x:1024", ecmp="balanced")
-    assert len(simulation.timeline.classes) == 1
-    assert simulation.flow_report is not None
-    assert simulation.flow_report.last_flow_end_ns > 0
-
-
-def test_what_needs_every_rank_is_refused(tmp_path: Path) -> None:
-    row = ROWS["rings in a server"].format(kind="ALLREDUCE")
-    for others in ({"dialect": "simai-sim"}, {"job_gpus": "0-31"}):
-        with pytest.raises(UsageError):
-            run(tmp_path, row, 8, 32, "spectrum-x:32:psn=8", ecmp="balanced", **others)
-    with pytest.raises(UsageError):
-        run_collectives(
-            generate_topology("spectrum-x:8"), [range(8)], "ALLREDUCE", 8, FlowRules(ecmp="balanced")
-        )
+def test_balanced_paths_are_never_slower_than_those_of_a_hash() -> None:
+    for name in ("rails", "dual", "tree"):
+        hashed = run_of(TOPOLOGIES[name], FlowRules("plain", 0, "seeded"))
+        assert max(run_of(TOPOLOGIES[name]).ends) <= max(hashed.ends)

@@ -263,6 +263,20 @@ def test_a_file_that_does_not_fit_into_memory_is_refused_with_the_figure(
         open_input(str(tmp_path))
 
 
+def test_a_step_whose_report_does_not_fit_into_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """450 B for each operation, and 2300 B for each that communicates."""
+    kernels = [event(ts=10 * number, dur=5) for number in range(30)]
+    calls = [event(name="ncclDevKernel_AllReduce", ts=10 * number + 300, dur=5) for number in range(10)]
+    needed = 40 * 450 + 10 * 2300
+    monkeypatch.setattr("simcore.kineto.opening.free_bytes", lambda: needed)
+    assert opened(tmp_path, [*kernels, *calls]).ops == 40
+    monkeypatch.setattr("simcore.kineto.opening.free_bytes", lambda: needed - 1)
+    with pytest.raises(UsageError, match=r"40 operations of .* would need about 41\.0 kB of memory"):
+        opened(tmp_path, [*kernels, *calls])
+
+
 def test_very_many_streams_and_kernels_at_one_time(tmp_path: Path) -> None:
     shown(opened(tmp_path, [event(tid=number, args={"stream": number}) for number in range(10_000)]))
 

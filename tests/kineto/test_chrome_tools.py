@@ -5,6 +5,7 @@ Of each tool a public file, or the code that writes it, was looked at; the numbe
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.render.report.pages import run_page
-from tests.kineto.test_span_csv import opened, results
+from tests.kineto.test_span_csv import opened, results, written
 
 FOLDER = Path(__file__).parent / "chrome_traces"
 # Tool -> by rank how many spans of each category, and the steps.
@@ -76,6 +77,15 @@ def test_the_trace_of_another_tool_is_refused_by_its_name_with_what_fits(tool: s
     assert diagnostic.code == "unsupported-format"
     assert name in diagnostic.message
     assert fitting in diagnostic.message.partition(name)[2]
+
+
+@pytest.mark.parametrize("index", range(9))
+@pytest.mark.parametrize("key", ["pid", "tid", "cat", "dur", "name"])
+def test_a_pipeline_in_which_an_event_lacks_a_key_opens(tmp_path: Path, index: int, key: str) -> None:
+    """A transfer whose rank is not stated has no second one."""
+    events = json.loads((FOLDER / "pytorch_pipelining.json").read_text())["traceEvents"]
+    del events[index][key]
+    assert opened(written(tmp_path, json.dumps(events), "trace.json")).ranks
 
 
 def test_words_without_quotes_are_texts_and_known_words_are_not() -> None:

@@ -121,6 +121,18 @@ def test_a_decoded_token_takes_what_reading_weights_and_cache_takes() -> None:
     assert inference.latency_ns == simulation.step_time_ns
 
 
+def test_a_decoded_token_computes_with_the_keys_of_its_window() -> None:
+    """By hand: two operations a parameter of the layers and the output layer, and a product of each head's
+    query and its output with each key and value that it sees.
+    """
+    linears = LLAMA.parameters - 2 * LLAMA.embedding - 65 * LLAMA.norm
+    for window, keys in ((0, 5000), (512, 512)):
+        simulation = run_of(replace(LLAMA, window=window), decode=4, context=4999, gpu="h100")
+        flops = 4 * (2 * linears + 2 * LLAMA.embedding + 32 * 2 * 32 * keys * 256)
+        tflops = figures_of(simulation)[0].throughput.model_tflops_per_gpu
+        assert tflops == pytest.approx(flops / simulation.step_time_ns / 1e3)
+
+
 def test_prompts_take_what_their_products_take() -> None:
     simulation = run_of(LLAMA, prefill=4096, gpu="h100")
     figures, inference = figures_of(simulation)
@@ -218,6 +230,17 @@ def test_experts_are_divided_over_tp_or_get_tokens_of_all() -> None:
         ("ALLREDUCE", "tp", act): 1 + 32, ("ALLTOALL", "ep", 2 * act // 4): 2 * 32,
         ("ALLGATHER", "tp", act): 32, logits: 1,
     }  # fmt: skip
+
+
+def test_with_sequence_parallelism_prompts_are_gathered_and_scattered() -> None:
+    act = 2 * 2048 * 4096
+    for model in (LLAMA, MIXTRAL):
+        sent = sent_by(run_of(model, prefill=2048, tp=4, sequence_parallel="on"))
+        vocab = -(-model.vocab // 512) * 512
+        assert sent == {
+            ("REDUCESCATTER", "tp", act): 1 + 2 * 32, ("ALLGATHER", "tp", act): 2 * 32,
+            ("ALLGATHER", "tp", 2 * vocab): 1,
+        }  # fmt: skip
 
 
 def test_ranks_of_a_sequence_merge_what_they_made_of_their_parts_of_the_cache() -> None:
@@ -342,6 +365,27 @@ def test_layers_of_every_kind_have_a_cache() -> None:
         simulation = run_of(model, decode=2, context=5000)
         assert simulation.step_time_ns > 0
         assert run_of(model, prefill=1000).step_time_ns > simulation.step_time_ns / 4
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes_of_sequence"),
+    [
+        # 24 layers, every second one with a window of 128; 8 key-value heads of 64.
+        ("openai--gpt-oss-20b", 12 * (128 + 5000) * 8 * 2 * 64 * 2),
+        # 61 layers of a latent vector of 512 and a rotary key of 64.
+        ("moonshotai--Kimi-K2-Instruct", 61 * 5000 * 576 * 2),
+        # The same, and an index key of 128.
+        ("deepseek-ai--DeepSeek-V3.2", 61 * 5000 * (576 + 128) * 2),
+    ],
+)
+def test_the_cache_of_published_configurations_by_hand(name: str, bytes_of_sequence: int) -> None:
+    from simcore.model.opening import find_model
+
+    path = Path(f"../shared/corpus/configs/{name}.json")
+    if not path.exists():
+        pytest.skip("../shared/corpus/configs is not here")
+    model, _ = find_model(str(path))
+    assert make_cache(run_of(model, decode=1, context=4999, gpu="b200")) == [bytes_of_sequence]
 
 
 def test_latent_attention_reads_its_latent_vectors_once_for_all_heads() -> None:

@@ -57,6 +57,14 @@ async def test_a_run_without_links_has_no_such_screen(make_app: MakeApp) -> None
         assert "--network flows" in screen_rows(app)[-1]
 
 
+async def test_no_key_of_the_screen_ends_the_program_on_a_run_without_links(make_app: MakeApp) -> None:
+    # As with `--screen links`, or a restored session.
+    app = make_app(small(), first="links")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *"hjkl", "tab", *"hjklo", "tab", "enter", "escape", *"it,.+-[]gG", "escape")
+        assert "this run has no links" in screen_text(app) or app.screen_name != "links"
+
+
 async def test_the_picture_and_the_table_have_one_cursor(make_app: MakeApp) -> None:
     app = make_app(shared_run())
     async with app.run_test(size=(120, 36)) as pilot:
@@ -79,6 +87,23 @@ async def test_enter_leads_from_a_flow_to_its_collective(make_app: MakeApp) -> N
         purpose = ports.sends_at(index, ports.busiest_ns(index))[0].purpose
         assert purpose is not None
         assert purpose.start_ns <= view.model.cursor_ns <= purpose.end_ns
+
+
+async def test_the_time_is_that_of_the_timelines_cursor(make_app: MakeApp) -> None:
+    app = make_app(shared_run())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "2", "l", "l")
+        timeline = app.current_view
+        assert isinstance(timeline, TimelineView)
+        await press(pilot, "9")
+        view = app.current_view
+        assert isinstance(view, LinksView)
+        assert view.cursor.time_ns == timeline.model.cursor_ns
+        # It stays where it is moved here, until the other one is moved.
+        await press(pilot, "full_stop")
+        time_ns = view.cursor.time_ns
+        await press(pilot, "1", "9")
+        assert view.cursor.time_ns == time_ns
 
 
 async def test_t_tries_the_link_at_half_its_rate_as_another_run(make_app: MakeApp) -> None:

@@ -192,6 +192,22 @@ def test_no_bytes_end_the_program_in_a_real_terminal() -> None:
         assert b"Traceback" not in bytes(terminal.raw)
 
 
+@pytest.mark.slow
+def test_no_size_of_the_system_ends_the_program() -> None:
+    with wltui(TABLE, columns=80, rows=24) as terminal:
+        terminal.wait_for(lambda: terminal.in_alternate_screen, 30)
+        terminal.settle()
+        # 16 bits of each, which the emulator need not draw.
+        for size in ((65_535, 65_535), (0, 0), (1, 65_535), (65_535, 1), (1, 1), (80, 24)):
+            terminal._set_size(*size)
+            os.write(terminal.master, b"j\x1b[48;99999;99999;0;0t")
+            terminal.settle()
+            assert terminal.process.poll() is None, size
+        terminal.press("q")
+        assert terminal.wait_for_end(30) == 0
+        assert b"Traceback" not in bytes(terminal.raw)
+
+
 def send(terminal: Terminal, data: bytes) -> None:
     """Bytes as a terminal sends them, while its screen is read."""
     os.write(terminal.master, data)

@@ -46,6 +46,8 @@ class PortCursor:
 
     def move(self, tiers: int, steps: int) -> None:
         """Moves to another tier, at about the same position, or along the tier."""
+        if not self.ports.all:
+            return
         here = self.ports.tiers[self.tier].ports
         tier = min(max(self.tier + tiers, 0), len(self.ports.tiers) - 1)
         there = self.ports.tiers[tier].ports
@@ -105,6 +107,13 @@ def measure_words(cursor: PortCursor) -> str:
     return f"load over the step, {full}: {100 * load:.1f} %"
 
 
+def cell_words(cursor: PortCursor, width: int) -> str:
+    """Returns how many ports a cell has, "" where it is one."""
+    most = max((len(tier.ports) for tier in cursor.ports.tiers), default=0)
+    a_cell = -(-most // max(width - _NAME - _COUNT - 1, 1))
+    return f", up to {a_cell} a cell" if a_cell > 1 else ""
+
+
 def hot_words(ports: Ports) -> str:
     """Returns which port is hot and why, in a sentence."""
     if not ports.by_heat:
@@ -124,8 +133,9 @@ def hot_words(ports: Ports) -> str:
         )
     of = [f"{group} {layer}".strip() for group, layer, _ in ports.purposes(index)[:2]]
     of_text = f" of {' and '.join(of)}" if of else ""
+    name = f"{port.name}, that GPU's own," if port.is_own else port.name
     return (
-        f"{port.name} is full {100 * ports.held_share(index):.1f} % of the step: "
+        f"{name} is full {100 * ports.held_share(index):.1f} % of the step: "
         f"up to {port.most} flows{of_text} share it."
     )
 

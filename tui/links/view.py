@@ -12,6 +12,7 @@ from tui.frame import Glyphs, Line, cells, rule, shortened
 from tui.frame_view import binding
 from tui.links.frame import (
     PortCursor,
+    cell_words,
     hot_words,
     measure_words,
     picture_lines,
@@ -62,6 +63,8 @@ class LinksView(TableView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self._is_in_table = False
+        # The cursor of the timeline when it was last taken over.
+        self._timeline_ns = -1
         self._set_ports(session.current)
         self.hints = self._hints()
 
@@ -77,6 +80,22 @@ class LinksView(TableView):
         if self._is_in_table:
             hints += [("o", "sort")]
         return (*hints, ("Esc", "no filter") if self.table.typed else ("\\", "filter"), ("/", "find"))
+
+    def on_show(self) -> None:
+        """Takes over the time of the timeline's cursor where that has been moved."""
+        view = self._app.views.get("timeline")
+        if view is None:
+            return
+        # Imported here: it is there only where the timeline was opened.
+        from tui.timeline.view import TimelineView
+
+        assert isinstance(view, TimelineView)
+        model = view.model
+        # The middle of the step is where it is at first.
+        if model.cursor_ns not in (self._timeline_ns, model.window.step_ns // 2):
+            self._timeline_ns = model.cursor_ns
+            self.cursor.time_ns = self._timeline_ns
+            self.redraw()
 
     def show(self, results: Run) -> None:
         old, cursor = self.table, self.cursor
@@ -100,7 +119,8 @@ class LinksView(TableView):
             return [rule("this run has no links", width, self.glyphs)]
         lines: list[Line] = [shortened([(f" {cells(hot_words(ports), 400)}", "bright")], width)]
         focus = "" if self._is_in_table else "> "
-        lines.append(rule(f"{focus}Ports by tier: {measure_words(self.cursor)}", width, self.glyphs))
+        title = f"{focus}Ports by tier{cell_words(self.cursor, width)}: {measure_words(self.cursor)}"
+        lines.append(rule(title, width, self.glyphs))
         tiers = min(len(ports.tiers), _MOST_TIERS, max(height // 3, 3))
         lines += picture_lines(self.cursor, width, tiers, self.glyphs, not self._is_in_table)
         lines += time_line(self.cursor, width, self.glyphs)

@@ -123,7 +123,8 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
     from simcore.analysis.model_figures import format_memory, format_share
 
     mfu_text = format_share(figures)
-    was = f", was {format_share(before).partition(' ')[2]}" if now is not opened else ""
+    # MFU and the share of the memory's rate are figures of their own.
+    was = f", was {format_share(before).removeprefix(mfu_text[:4])}" if now is not opened else ""
     words = format_memory(figures)
     short = "fits" if figures.fits else "does not fit"
     room = width - len(mfu_text) - len(was) - 3

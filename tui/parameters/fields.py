@@ -30,7 +30,7 @@ from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, NetworkParameters, check_network, unused_fields
 from simcore.parameter_values.choices import choices
 from simcore.parameter_values.values import InvalidValue, check_item, form_of, text_value
-from simcore.parameters import FLAGS, Flag, applies_to, flag_of, least_count, parse_value
+from simcore.parameters import FLAGS, FLOW_FIELDS, Flag, applies_to, flag_of, least_count, parse_value
 from simcore.records import replace
 from simcore.units import format_number, short_number
 from tui.parameters.form_context import (
@@ -248,6 +248,12 @@ class FlagField(ParameterField):
             return "none"
         if self.flag.field in _OF_TYPE:
             return simai_bandwidths(context.setup.parameters.part(NetworkParameters))[self.flag.field]
+        if self.flag.field in FLOW_FIELDS:
+            # Imported here: other networks have no flows.
+            from simcore.flows.traffic import rules_of
+
+            rules = rules_of(None, context.setup.parameters.part(NetworkParameters))
+            return getattr(rules, self.flag.field)
         values = parameter_values(context.cluster)
         return (
             values[self.flag.field] if self.flag.field in values else default_value(self.flag.field, context)
@@ -658,9 +664,9 @@ def _of_training(context: FormContext) -> tuple[str, ...]:
     if parameters.prefill is None and parameters.decode is None:
         return ()
     # Imported here: few runs are of inference.
-    from simcore.model.inference import OF_TRAINING
+    from simcore.model.inference import training_fields
 
-    return OF_TRAINING
+    return ("schedule", "seq", *training_fields(parameters.decode is not None))
 
 
 def _is_left_out(flag: Flag, context: FormContext) -> bool:

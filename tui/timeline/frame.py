@@ -357,7 +357,7 @@ class TimelineFrame:
 
     def _legend_line(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
-        streams = any(row.key.stream is not None for row in rows)
+        streams = any(row.key.stream is not None and not row.lane.by_majority for row in rows)
         path = self._path is not None
         partly = not all(model.visible_content(row.lane).covers_all for row in rows)
         kinds = model.source.legend

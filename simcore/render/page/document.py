@@ -152,7 +152,7 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
     file = element("p", run.path, "sub")
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
-    has_sentences = run.timed or run.figures.hang is not None
+    has_sentences = run.timed or not run.figures.has_step
     insights = run.figures.insights if has_sentences else ()
     sentences = "\n".join(element("p", insight.text) for insight in insights)
     sentences += _best_change(run)

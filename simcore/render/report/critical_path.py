@@ -117,13 +117,13 @@ def _longest_segments(run: Run) -> list[tuple[int, int]]:
     times = Counter(compress(zip(lengths, run.figures.path_kind_keys(), strict=True), is_long))
     longest = sorted(times, key=itemgetter(0), reverse=True)
     # Of equal ones the first: it is looked for where that decides.
-    wanted = {group for group in longest if group[0] >= longest[:_SEGMENTS][-1][0]}
+    tied_groups = {group for group in longest if group[0] >= longest[:_SEGMENTS][-1][0]}
     first_of: dict[tuple[int, object], int] = {}
     for index, group in enumerate(zip(lengths, run.figures.path_kind_keys(), strict=True)):
-        if group in wanted:
-            wanted.remove(group)
+        if group in tied_groups:
+            tied_groups.remove(group)
             first_of[group] = index
-            if not wanted:
+            if not tied_groups:
                 break
     longest = sorted(first_of, key=lambda group: (-group[0], first_of[group]))
     return [(first_of[group], times[group]) for group in longest[:_SEGMENTS]]

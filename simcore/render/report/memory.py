@@ -84,6 +84,9 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
 def lines(run: Run, options: PageOptions) -> list[str]:
     """Returns a line for each stage, GB; consecutive stages with equal memory are one line."""
     figures = run.model.model_figures
+    if run.figures.snapshot is not None:
+        # Its own section has more.
+        return []
     if figures is None and run.model.memory_peaks:
         return _peak_lines(run.model.memory_peaks, options)
     if figures is None:

@@ -76,6 +76,8 @@ class SharedPort(Weighed, frozen=True, kw_only=True):
     rule = "shared-port"
 
     port: str
+    is_own: bool
+    """Whether a GPU sends on it: the flows are its own."""
     flows: int
     """How many flows of one group and layer share it at its fullest."""
     of_flows: int
@@ -95,7 +97,8 @@ class SharedPort(Weighed, frozen=True, kw_only=True):
     def text(self) -> str:
         what = f"the {self.group} {self.collective} {printable(self.layer, 40)}".strip()
         count = f"{self.flows} of {plural(self.of_flows, 'flow')}"
-        text = f"{count} of {what} share {self.port}, full {percent(self.ns, self.step_ns)} % of the step"
+        port = f"{self.port}, that GPU's own port" if self.is_own else self.port
+        text = f"{count} of {what} share {port}, full {percent(self.ns, self.step_ns)} % of the step"
         if self.took_ns is not None and self.alone_ns is not None:
             change = change_percent(self.alone_ns, self.took_ns)
             took = f"{duration(self.took_ns)}, alone {duration(self.alone_ns)} ({change})"
@@ -121,6 +124,7 @@ def find_shared_port(run: RunSums) -> Iterator[SharedPort]:
         step_ns=run.step_ns,
         ns=ports.all[index].held_ns,
         port=ports.all[index].name,
+        is_own=ports.all[index].is_own,
         flows=len(same),
         of_flows=_count_in_tier(ports, index, time_ns, (group, layer)),
         collective=_collective_name(run, same),

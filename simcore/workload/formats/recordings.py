@@ -52,7 +52,9 @@ def _pickled(head: FileHead, first: bytes, *others: bytes) -> bool:
 
 
 def _is_memory_snapshot(head: FileHead) -> bool:
-    return _pickled(head, b"segments", b"device_traces", b"total_size", b"allocated_size")
+    keys = b"device_traces", b"total_size", b"allocated_size"
+    # `memory_snapshot()` gives the segments alone.
+    return _pickled(head, b"segments", *keys) or _pickled(head, b"segment_type", b"total_size")
 
 
 def _is_flight_recorder_pickle(head: FileHead) -> bool:
@@ -113,7 +115,6 @@ def _is_ascend_table(head: FileHead) -> bool:
 
 
 _PROFILE_IT = "a trace that torch.profiler recorded of the run opens"
-_MEMORY = f"it has what was allocated, and no times of kernels; {_PROFILE_IT}"
 _NSYS_JAX = "nsys profile records such programs too: nsys export --type sqlite makes a file that opens"
 
 FORMATS: tuple[Format, ...] = (
@@ -122,7 +123,7 @@ FORMATS: tuple[Format, ...] = (
         _is_nsys_report,
         instead="nsys export --type sqlite FILE makes a file that opens",
     ),
-    Format("a memory snapshot of PyTorch (pickle)", _is_memory_snapshot, instead=_MEMORY),
+    Format("memory snapshot of PyTorch", _is_memory_snapshot, kind="snapshot", key="memory-snapshot"),
     Format("flight recorder dump of PyTorch", _is_flight_recorder_pickle, kind="dump", key="flight-recorder"),
     Format("flight recorder dump of PyTorch", _is_flight_recorder_json, kind="dump", key="flight-recorder"),
     Format("a Python pickle", _is_pickle, instead="to read one may run code that is in it"),

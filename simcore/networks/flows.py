@@ -217,10 +217,8 @@ class FlowNetwork(SimulatedAlone):
         self, folding: Folding, other: FlowNetwork, other_folding: Folding
     ) -> tuple[PortTransport, PortTransport]:
         """Returns the transports of this run and of another one, whose flows meet."""
-        if self.layout is not None:
-            raise UsageError(
-                "--other-job: not with --ecmp balanced, where one rank of each class is simulated"
-            )
+        if self._is_folded(folding) or other._is_folded(other_folding):
+            raise UsageError(_NOT_FOLDED.format("--other-job"))
         traffic = self._make_traffic()
         return self._transport(folding, traffic, 0), other._transport(other_folding, traffic, 1)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from simcore.diagnostics import UsageError
 from simcore.flows.collectives import estimate_flows, make_rings
 from simcore.flows.routes import Router
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic
@@ -30,6 +31,8 @@ class _Payload(Protocol):
     def collective(self) -> str | None: ...
     @property
     def size(self) -> int: ...
+    @property
+    def algorithm(self) -> str: ...
 
 
 class _Pattern(NamedTuple):
@@ -86,6 +89,10 @@ class BalancedTransport:
         if not payload.size:
             self._over.append(token)
             return
+        if payload.algorithm not in ("", "ring"):
+            raise UsageError(
+                f"--algorithm {payload.algorithm}: --ecmp balanced of many ranks has rings, --no-fold all"
+            )
         if payload.collective is None:
             ends = self._first[senders[0]], self._first[receivers[0]]
             inside = self._topology.server_of(ends[0]) == self._topology.server_of(ends[1])

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError, printable
-from simcore.flows.collectives import Collective, estimate_flows, make_collective, start_collective
+from simcore.flows.collectives import (
+    FLOW_ALGORITHMS,
+    Collective,
+    estimate_flows,
+    make_collective,
+    start_collective,
+)
 from simcore.flows.log import FlowLog, Transmission
 from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
@@ -43,10 +49,12 @@ class FlowPayload(NamedTuple):
 
     collective: str | None
     size: int
+    algorithm: str = ""
+    """One of `FLOW_ALGORITHMS`."""
 
     def scaled(self, factor: float) -> FlowPayload:
         """Returns the payload with `factor` times the bytes: no duration of a flow is known before."""
-        return self if factor == 1.0 else FlowPayload(self.collective, round(self.size * factor))
+        return self if factor == 1.0 else self._replace(size=round(self.size * factor))
 
 
 class FlowTransport:
@@ -84,6 +92,7 @@ class FlowTransport:
                 payload.size,
                 lambda _: self._over.append(token),
                 label,
+                payload.algorithm,
             )
         elif not payload.size:
             self._over.append(token)
@@ -121,6 +130,7 @@ class FlowTransport:
             collective = make_collective(
                 self.traffic, ranks, payload.collective, payload.size, lambda _: None,
                 self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+                payload.algorithm,
             )  # fmt: skip
             if collective is None:
                 self._over.append(token)
@@ -171,7 +181,10 @@ class FlowNetwork(SimulatedAlone):
         assert self.cluster.topology is not None
         traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
         gpus = list(map(self.gpu_of, ranks))
-        start_collective(traffic, gpus, group_collective.collective, group_collective.size, lambda _: None)
+        collective = group_collective.collective
+        algorithm = flow_algorithm(self.cluster, group_collective.shape, collective)
+        size = group_collective.size
+        start_collective(traffic, gpus, collective, size, lambda _: None, algorithm=algorithm)
         traffic.run()
         return traffic.last_end_ns
 
@@ -192,7 +205,7 @@ class FlowNetwork(SimulatedAlone):
         return self.cluster.topology.words()
 
     def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> FlowPayload:
-        return FlowPayload(collective, size)
+        return FlowPayload(collective, size, flow_algorithm(self.cluster, shape, collective))
 
     def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> FlowPayload:
         return FlowPayload(None, size)
@@ -266,6 +279,27 @@ class FlowNetwork(SimulatedAlone):
             )
 
 
+def flow_algorithm(cluster: Cluster, shape: GroupShape, collective: str) -> str:
+    """Returns the algorithm of a collective, that of the outermost dimension that the group crosses; "" as
+    SimAI has it.
+    """
+    if not shape.dimensions:
+        return ""
+    return cluster.algorithms_for(collective)[shape.dimensions[-1].dimension] or ""
+
+
+def check_algorithms(cluster: Cluster) -> None:
+    """Raises `UsageError` for an algorithm that flows do not have."""
+    for names in (cluster.algorithms, *(names for _, names in cluster.by_collective)):
+        for name in names:
+            if (name or "") not in FLOW_ALGORITHMS:
+                expected = ", ".join(FLOW_ALGORITHMS[1:-1])
+                raise UsageError(
+                    f"--algorithm {printable(str(name), 40)}: under --network flows {expected} or "
+                    f"{FLOW_ALGORITHMS[-1]} is expected"
+                )
+
+
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
     """Returns the network of a run: see `NetworkModel`."""
     names = ("comm_scale", "jitter", "slow_link")
@@ -281,6 +315,7 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
         raise UsageError(
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
         )
+    check_algorithms(cluster)
     rules = rules_of(cluster.packets, parameters)
     gpus: tuple[int, ...] = ()
     if parameters.job_gpus is not None:

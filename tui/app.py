@@ -80,7 +80,11 @@ class Footer(FrameView):
         return [footer(app.hints(), width)]
 
 
-_NO_LINKS = "this network has no links: --network flows and a topology as --cluster, or --network links"
+# By screen why a run has none.
+MISSING = {
+    "links": "this network has no links: --network flows and a topology as --cluster, or --network links",
+    "steps": "8 lists the steps of measured runs that have several; here is one",
+}
 
 
 class WltuiApp(RunsHost):
@@ -156,6 +160,8 @@ class WltuiApp(RunsHost):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
+        self.step_tables = Background(self, "steps")
+        self.step_findings = Background(self, "step findings")
         self.models_behind = RecoveredModels(self, "model behind")
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
@@ -220,7 +226,7 @@ class WltuiApp(RunsHost):
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
             return
         if name not in screens_of(self.session.current):
-            self.say(_NO_LINKS)
+            self.say(MISSING[name])
             return
         self.came_from = ""
         if name not in self._views:

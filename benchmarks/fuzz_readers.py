@@ -48,6 +48,13 @@ KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank":
 {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 100.655, "dur": 7,
  "args": {"External id": 3, "Collective name": "allreduce", "In msg nelems": 64, "Out msg nelems": 64,
  "dtype": "Float", "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Seq": 1}},
+{"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 9, "tid": 9, "ts": 130.5, "dur": 9,
+ "args": {"External id": 4, "Input Dims": [[7], [3, 5], [5, 7], [], []],
+ "Input type": ["float", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar"], "Concrete Inputs": ["", "1"]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 132, "dur": 2.5,
+ "args": {"correlation": 6, "External id": 4}},
+{"ph": "X", "cat": "kernel", "name": "sm90_xmma_gemm", "pid": 0, "tid": 7, "ts": 145, "dur": 8,
+ "args": {"External id": 4, "device": 0, "stream": 7, "correlation": 6}},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 101, "dur": 2.5,
  "args": {"correlation": 5, "External id": 3}},
 {"ph": "s", "id": 5, "pid": 9, "tid": 9, "ts": 101, "cat": "ac2g", "name": "ac2g"},
@@ -252,7 +259,8 @@ def profile(path: str, data: bytes) -> Any:
 
     found = open_input(path)
     if isinstance(found, MeasuredRun):
-        run_page(run_recording(found, Parameters()))
+        # Products are read from the file a second time.
+        run_page(run_recording(found, Parameters(gpu="h100" if found.timed else None)))
     return found
 
 
@@ -372,6 +380,43 @@ def _dumps() -> list[bytes]:
     from tests.hangs.incidents import Fault, dumps_of
 
     made = dumps_of(Fault(stops={1: 4}), ring=4)
+    return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
+
+
+def snapshots(path: str, data: bytes) -> Any:
+    """A memory snapshot, alone and beside that of a second rank, with all that a page makes of it. What it
+    holds is also read in this process, where its reader is instrumented, from JSON: a pickle never is.
+    """
+    from simcore.parameters import Parameters, RunInput
+    from simcore.render.report.pages import run_page
+    from simcore.runs.snapshot import run_snapshots
+    from simcore.snapshots.columns import read_table
+    from simcore.snapshots.opening import open_snapshots
+    from simcore.unpickling.worker import reply_to
+    from simcore.workload.ignored_files import IgnoredFiles
+
+    if data[:1] != b"\x80":
+        reply_to(data, read_table)
+    folder = Path(f"{path}-ranks")
+    folder.mkdir(exist_ok=True)
+    (folder / "rank_0").write_bytes(data)
+    (folder / "rank_1").write_bytes(_snapshots()[1])
+    record = open_snapshots(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
+    run = run_snapshots(RunInput(record, Parameters()))
+    run_page(run)
+    for track_id in range(len(run.tracks)):
+        for stream in (None, *run.lanes.streams(track_id)):
+            run.lanes.content(track_id, stream)
+    return record
+
+
+def _snapshots() -> list[bytes]:
+    """Small snapshots as pickles of both protocols, and as JSON."""
+    import pickle
+
+    from tests.snapshots.made import random_run, snapshot
+
+    made = [snapshot(random_run(seed, 14, expandable=seed == 1)) for seed in range(2)]
     return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
 
 
@@ -710,6 +755,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
     "flight-recorder": (dumps, _dumps),
+    "memory-snapshot": (snapshots, _snapshots),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),
@@ -751,8 +797,12 @@ READERS = {
     "simcore/unpickling/process.py": "flight-recorder",
     "simcore/unpickling/worker.py": "flight-recorder",
     "simcore/flight/columns.py": "flight-recorder",
+    "simcore/snapshots/columns.py": "memory-snapshot",
+    "simcore/snapshots/opening.py": "memory-snapshot",
+    "simcore/snapshots/history.py": "memory-snapshot",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
+    "simcore/kineto/products.py": "kineto",
     "simcore/kineto/chrome/events.py": "chrome",
     "simcore/kineto/events.py": "kineto",
     "simcore/kineto/loading.py": "kineto",

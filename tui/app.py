@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from textual._styles_cache import StylesCache
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
@@ -78,7 +80,11 @@ class Footer(FrameView):
         return [footer(app.hints(), width)]
 
 
-_NO_LINKS = "this network has no links: --network flows and a topology as --cluster, or --network links"
+# By screen why a run has none.
+MISSING = {
+    "links": "this network has no links: --network flows and a topology as --cluster, or --network links",
+    "steps": "8 lists the steps of measured runs that have several; here is one",
+}
 
 
 class WltuiApp(RunsHost):
@@ -154,6 +160,8 @@ class WltuiApp(RunsHost):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
+        self.step_tables = Background(self, "steps")
+        self.step_findings = Background(self, "step findings")
         self.models_behind = RecoveredModels(self, "model behind")
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
@@ -218,7 +226,7 @@ class WltuiApp(RunsHost):
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
             return
         if name not in screens_of(self.session.current):
-            self.say(_NO_LINKS)
+            self.say(MISSING[name])
             return
         self.came_from = ""
         if name not in self._views:
@@ -352,6 +360,14 @@ class WltuiApp(RunsHost):
         await self.action_open("parameters")
         if selected is not None and isinstance(self.current_view, ParametersView):
             self.current_view.go_to_knob(selected)
+
+    def pop_screen(self) -> AwaitComplete:
+        # Its keys are widgets' own caches: those of 1,024 widgets of closed panels would be kept, with their
+        # lines, 14 MB in five minutes of prompts.
+        forget_colours = getattr(StylesCache.get_inner_outer, "cache_clear", None)
+        if forget_colours is not None:
+            forget_colours()
+        return super().pop_screen()
 
     def action_try_elsewhere(self) -> None:
         """Says where a change can be tried."""

@@ -106,7 +106,11 @@ def _make_runs(opened: Opened, before: Run, current: Run) -> tuple[Run, Run]:
     run.compute_accounts(lambda: False)
     if current is before:
         return run, run
-    shown_run = run.with_parameters(current.parameters, lambda: False)
+    try:
+        shown_run = run.with_parameters(current.parameters, lambda: False)
+    except UsageError:
+        # A rank that it slows down is no longer there.
+        return run, run
     shown_run.compute_accounts(lambda: False)
     return run, shown_run
 

@@ -58,8 +58,9 @@ class HeldModel:
         device, peak = history.device, history.peak
         holders = []
         for holder in history.holders_at(peak):
-            text = "" if holder.stack == NO_STACK else site_text(device.stacks[holder.stack])
-            holders.append((text or "before the events", holder.bytes))
+            is_before = holder.stack == NO_STACK
+            text = "before the events" if is_before else site_text(device.stacks[holder.stack])
+            holders.append((text or "no stack recorded", holder.bytes))
         return MemoryPeak(
             device.id, history.allocated_at(peak), history.reserved_at(peak), history.most_reserved,
             self._run.time_of(track_id, peak), self._run.annotation_at(track_id, peak), tuple(holders),

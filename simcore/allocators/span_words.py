@@ -33,7 +33,9 @@ class AllocatorSpanWords(SpanWords):
 
     def site(self, track_id: int, row: int) -> str:
         """Returns where an allocation was made, raw text of the file."""
-        return site_text(self._stack(track_id, row)) or _UNKNOWN
+        history = self._results.histories[track_id]
+        unknown = _UNKNOWN if history.allocations.begin[row] == BEFORE else "no stack recorded"
+        return site_text(self._stack(track_id, row)) or unknown
 
     def _stack(self, track_id: int, row: int) -> str:
         history = self._results.histories[track_id]

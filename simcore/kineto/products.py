@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -109,6 +110,7 @@ class _Devices(msgspec.Struct, gc=False):
     devices: list[_Device] = msgspec.field(default_factory=list, name="deviceProperties")
 
 
+@lru_cache(maxsize=4)
 def read_device(path: str) -> tuple[str, float] | None:
     """Returns the name and bytes of the first device that a file describes; None where it describes none."""
     try:

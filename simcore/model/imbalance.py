@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.records import Struct
@@ -170,11 +171,13 @@ def _read_table(path: str, experts: int, has_experts: Sequence[bool]) -> dict[in
     """Returns by layer the loads of its experts; None of a file that has no line for each layer.
 
     A line has a number an expert, behind that of its layer where the first line is a heading that begins
-    with `layer`; a heading of `layer`, `expert` and a third word has a line an expert of a layer.
+    with `layer` or each line has one number more, ascending; a heading of `layer`, `expert` and a third word
+    has a line an expert of a layer. Layers and experts count from 0, or from 1 where the last one says so.
     """
     lines = _read_lines(path)
     heading = lines[0][1] if lines and plain_number(lines[0][1][0]) is None else []
-    is_indexed, rows = bool(heading) and heading[0].lower() == "layer", lines[1:] if heading else lines
+    rows = lines[1:] if heading else lines
+    is_indexed = heading[0].lower().startswith("layer") if heading else _begin_with_layers(rows, experts + 1)
     is_long = is_indexed and len(heading) == 3 and heading[1].lower().startswith("expert")
     width = 3 if is_long else experts + is_indexed
     is_table = is_indexed or (len(rows) > 1 and all(len(words) == width for _, words in rows))
@@ -195,10 +198,14 @@ def _read_table(path: str, experts: int, has_experts: Sequence[bool]) -> dict[in
             raise _refusal(path, f"found {plural(len(line_loads), 'line')} of loads, expected {expected}")
         layers = there if len(line_loads) == len(there) else range(len(has_experts))
         table = {layer: loads for layer, (_, loads) in zip(layers, line_loads, strict=True)}
+    first_layer, first_expert = (
+        int(is_indexed and max((values[at] for _, values in line_loads), default=0) == count)
+        for at, count in ((0, len(has_experts)), (1, experts))
+    )
     for line_number, values in line_loads if is_indexed else ():
-        layer = _read_index(path, values[0], "layer", len(has_experts), line_number)
+        layer = _read_index(path, values[0], first_layer, "layer", len(has_experts), line_number)
         if is_long:
-            expert = _read_index(path, values[1], "expert", experts, line_number)
+            expert = _read_index(path, values[1], first_expert, "expert", experts, line_number)
             table.setdefault(layer, [0.0] * experts)[expert] = values[2]
         elif layer in table:
             raise _refusal(path, f"layer {layer} comes a second time", line_number)
@@ -210,10 +217,19 @@ def _read_table(path: str, experts: int, has_experts: Sequence[bool]) -> dict[in
     return table
 
 
-def _read_index(path: str, value: float, name: str, count: int, line: int) -> int:
-    if value != int(value) or value >= count:
-        raise _refusal(path, f"found {name} {value:g}, expected 0 to {count - 1}", line)
-    return int(value)
+def _begin_with_layers(rows: Sequence[tuple[int, list[str]]], width: int) -> bool:
+    """Returns whether lines without a heading have so many numbers, the first one whole and ascending."""
+    firsts = [words[0] for _, words in rows if len(words) == width]
+    if len(firsts) < len(rows) or len(firsts) < 2 or not all(text.isdecimal() for text in firsts):
+        return False
+    return all(int(before) < int(text) for before, text in pairwise(firsts))
+
+
+def _read_index(path: str, value: float, first: int, name: str, count: int, line: int) -> int:
+    """Returns the index of a layer or an expert, from 0. first: what the file counts from."""
+    if value != int(value) or not first <= value < first + count:
+        raise _refusal(path, f"found {name} {value:g}, expected {first} to {first + count - 1}", line)
+    return int(value) - first
 
 
 def _read_lines(path: str) -> list[tuple[int, list[str]]]:
@@ -222,7 +238,8 @@ def _read_lines(path: str) -> list[tuple[int, list[str]]]:
     from simcore.workload.opening import read_file
 
     lines = read_file(path).decode("utf-8-sig", "replace").splitlines()
-    words_by_line = [text.partition("#")[0].replace(",", " ").split() for text in lines]
+    separators = str.maketrans({",": " ", ";": " ", '"': " "})
+    words_by_line = [text.partition("#")[0].translate(separators).split() for text in lines]
     return [(line, words) for line, words in enumerate(words_by_line, 1) if words]
 
 

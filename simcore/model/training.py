@@ -774,7 +774,7 @@ def _with_loads(training: Training, parameters: ModelParameters) -> Training:
     if placement is not None and placement not in flag_of("expert_placement").choices:
         choices = ", ".join(flag_of("expert_placement").choices)
         raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {choices} is expected")
-    if moe is None:
+    if moe is None or parameters.expert_imbalance is None:
         return training
     loads, each = resolve_loads(training, parameters)
     return replace(training, loads=loads, layer_loads=each)

@@ -10,12 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from simcore.cached_methods import cached_on
 from simcore.diagnostics import UsageError, printable
 from simcore.kernel_families import family_of
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.names import GPU_NAMES
 from simcore.parameters import USE_FIELDS
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.trace.contexts import ProductLine, ProductUse, RankProducts, Throughput
 
 if TYPE_CHECKING:
@@ -119,13 +120,107 @@ def peak_flops(gpu: Gpu, precision: str) -> float | None:
 
 
 class _Sum:
-    """What equal products take together."""
+    """What equal products take together, of a rank or of all."""
 
     def __init__(self) -> None:
         self.calls = self.timed_calls = self.ns = 0
 
+    def add(self, other: _Sum) -> None:
+        self.calls += other.calls
+        self.timed_calls += other.timed_calls
+        self.ns += other.ns
 
+
+# (operation, product, type of the operands), and whether it is recomputation.
 _Key = tuple[str, "Product", str]
+_RankKey = tuple[str, "Product", str, bool]
+
+
+class _RankCalls(NamedTuple):
+    """The products of a rank in its step, whatever the GPU."""
+
+    rank: int
+    sums: dict[_RankKey, _Sum]
+    shapeless_count: int
+    shapeless_ns: int
+    lookups: list[tuple[int, int, tuple[int, ...]]]
+    """(rows, width, shape) of look-ups in tables."""
+    backward: bool
+    """Whether anything of a backward pass was recorded."""
+
+
+def _find_calls(run: MeasuredRun) -> tuple[list[_RankCalls], int]:
+    """Returns the products of the ranks, and how many files cannot be read again."""
+    from simcore.kineto.products import read_products
+
+    results: list[_RankCalls] = []
+    unread = 0
+    last: tuple[str, FileProducts | None] = "", None
+    for trace in run.ranks:
+        if trace.path != last[0]:
+            # The next rank is mostly of another file.
+            is_of_host = trace.device is not None and not trace.device.on_device
+            last = trace.path, read_products(trace.path, set(trace.ops.line) if is_of_host else ())
+        if last[1] is None:
+            unread += 1
+        else:
+            results.append(_calls_of_rank(trace, last[1]))
+    return results, unread
+
+
+def _calls_of_rank(trace: RankTrace, of_file: FileProducts) -> _RankCalls:
+    device, ops = trace.device, trace.ops
+    assert device is not None
+    ns_of: dict[int, int] = {}
+    is_tf32: set[int] = set()
+    shapeless_count = shapeless_ns = 0
+    for op, correlation in enumerate(device.correlation if device.on_device else ()):
+        call = of_file.call_of.get(correlation, -1)
+        ns = ops.end[op] - ops.start[op]
+        if call >= 0:
+            ns_of[call] = ns_of.get(call, 0) + ns
+            if _TF32.search(ops.name[op]):
+                is_tf32.add(call)
+        elif op not in device.collectives and family_of(ops.name[op]) in _FAMILIES:
+            shapeless_count += 1
+            shapeless_ns += ns
+    sums: dict[_RankKey, _Sum] = {}
+    calls = _calls_of_step(trace, of_file, ns_of)
+    for call in calls:
+        one = of_file.products[of_file.product[call]]
+        precision = "tf32" if one.precision == "fp32" and call in is_tf32 else one.precision
+        key = one.name, one.product, precision, bool(of_file.is_again[call])
+        of_key = sums.get(key)
+        if of_key is None:
+            of_key = sums[key] = _Sum()
+        of_key.calls += 1
+        if call in ns_of:
+            of_key.timed_calls += 1
+            of_key.ns += ns_of[call]
+    lookups = _lookups_of_step(of_file, calls)
+    return _RankCalls(trace.rank, sums, shapeless_count, shapeless_ns, lookups, of_file.backward)
+
+
+def _calls_of_step(trace: RankTrace, of_file: FileProducts, ns_of: dict[int, int]) -> list[int]:
+    """Returns the calls of the step of a rank: those whose kernels are in it; those without any kernel by
+    when the host made them.
+    """
+    assert trace.device is not None
+    start = of_file.start
+    if not trace.device.on_device:
+        first = min((begin for begin, _ in of_file.times_of_lines), default=0.0)
+        last = max((end for _, end in of_file.times_of_lines), default=-1.0)
+        return [call for call, begin in enumerate(start) if first <= begin <= last]
+    if not ns_of:
+        return []
+    if not any(ran and call not in ns_of for call, ran in enumerate(of_file.has_kernel)):
+        # All that was recorded.
+        return [*range(len(start))]
+    first, last = min(start[call] for call in ns_of), max(start[call] for call in ns_of)
+    return [
+        call for call, ran in enumerate(of_file.has_kernel)
+        if call in ns_of or (not ran and first <= start[call] <= last)
+    ]  # fmt: skip
 
 
 class _RunProducts:
@@ -135,125 +230,66 @@ class _RunProducts:
         self.gpu, self.step_ns = gpu, step_ns
         self.sums: dict[_Key, _Sum] = {}
         self.ranks: list[RankProducts] = []
-        self.files: dict[str, FileProducts] = {}
-        self.tokens_of: list[list[tuple[int, int, tuple[int, ...]]]] = []
-        self.backward = False
+        self.calls: list[_RankCalls] = []
         self.reason = ""
         if not _is_kineto(run):
             self.reason = "its format records no shapes"
             return
-        unread = 0
-        for trace in run.ranks:
-            of_file = self._read(trace)
-            if of_file is None:
-                unread += 1
-            else:
-                self._take_rank(trace, of_file, len(run.ranks))
+        # Other parameters change nothing of the files: a form asks again with each key.
+        self.calls, unread = cached_on(run, "product calls", lambda: _find_calls(run))
+        for of_rank in self.calls:
+            self._take_rank(of_rank)
         if unread:
             self.reason = f"the files of {unread} ranks cannot be read again"
         elif not self.sums:
             self.reason = "no call states its shapes: record_shapes=True of torch.profiler records them"
 
-    def _read(self, trace: RankTrace) -> FileProducts | None:
-        from simcore.kineto.products import read_products
+    @property
+    def backward(self) -> bool:
+        """Whether anything of a backward pass was recorded."""
+        return any(of_rank.backward for of_rank in self.calls)
 
-        lines = set(trace.ops.line) if trace.device is not None and not trace.device.on_device else ()
-        if trace.path not in self.files:
-            of_file = read_products(trace.path, lines)
-            if of_file is None:
-                return None
-            # The next rank is mostly of another file.
-            self.files = {trace.path: of_file}
-        return self.files[trace.path]
-
-    def _take_rank(self, trace: RankTrace, of_file: FileProducts, count: int) -> None:
-        device, ops = trace.device, trace.ops
-        assert device is not None
-        self.backward |= of_file.backward
-        ns_of: dict[int, int] = {}
-        is_tf32: set[int] = set()
-        shapeless_count = shapeless_ns = 0
-        for op, correlation in enumerate(device.correlation if device.on_device else ()):
-            call = of_file.call_of.get(correlation, -1)
-            ns = ops.end[op] - ops.start[op]
-            if call >= 0:
-                ns_of[call] = ns_of.get(call, 0) + ns
-                if _TF32.search(ops.name[op]):
-                    is_tf32.add(call)
-            elif op not in device.collectives and family_of(ops.name[op]) in _FAMILIES:
-                shapeless_count += 1
-                shapeless_ns += ns
-        calls = self._calls_of_step(trace, of_file, ns_of)
+    def _take_rank(self, of_rank: _RankCalls) -> None:
         flops: dict[str, float] = {}
         whole = causal = at_peak = causal_at_peak = once_at_peak = unknown_peak = 0.0
-        for call in calls:
-            one_product = of_file.products[of_file.product[call]]
-            precision = (
-                "tf32" if one_product.precision == "fp32" and call in is_tf32 else one_product.precision
-            )
-            product = one_product.product
-            one = self.sums.setdefault((one_product.name, product, precision), _Sum())
-            one.calls += 1
-            if call in ns_of:
-                one.timed_calls += 1
-                one.ns += ns_of[call]
-            flops[precision] = flops.get(precision, 0.0) + product.flops
-            whole += product.flops
-            causal += product.causal_flops
+        for (name, product, precision, is_again), one in of_rank.sums.items():
+            self.sums.setdefault((name, product, precision), _Sum()).add(one)
+            count = one.calls
+            flops[precision] = flops.get(precision, 0.0) + product.flops * count
+            whole += product.flops * count
+            causal += product.causal_flops * count
             peak = peak_flops(self.gpu, precision)
             if peak is None:
-                unknown_peak += product.flops
-            else:
-                at_peak += product.flops / peak
-                causal_at_peak += product.causal_flops / peak
-                if not of_file.is_again[call]:
-                    once_at_peak += product.model_flops / peak
+                unknown_peak += product.flops * count
+                continue
+            at_peak += product.flops * count / peak
+            causal_at_peak += product.causal_flops * count / peak
+            if not is_again:
+                once_at_peak += product.model_flops * count / peak
         seconds = self.step_ns / 1e9 or float("inf")
+        ns = sum(one.ns for one in of_rank.sums.values())
+        calls = sum(one.calls for one in of_rank.sums.values())
         self.ranks.append(
             RankProducts(
-                trace.rank, whole, causal, flops, sum(ns_of.values()), at_peak / seconds,
-                causal_at_peak / seconds, once_at_peak / seconds, len(calls), unknown_peak, shapeless_count,
-                shapeless_ns,
+                of_rank.rank, whole, causal, flops, ns, at_peak / seconds, causal_at_peak / seconds,
+                once_at_peak / seconds, calls, unknown_peak, of_rank.shapeless_count, of_rank.shapeless_ns,
             )
         )  # fmt: skip
-        self.tokens_of.append(_lookups_of_step(of_file, calls))
-
-    @staticmethod
-    def _calls_of_step(trace: RankTrace, of_file: FileProducts, ns_of: dict[int, int]) -> list[int]:
-        """Returns the calls of the step of a rank: those whose kernels are in it; those without any kernel by
-        when the host made them.
-        """
-        assert trace.device is not None
-        start = of_file.start
-        if not trace.device.on_device:
-            first = min((begin for begin, _ in of_file.times_of_lines), default=0.0)
-            last = max((end for _, end in of_file.times_of_lines), default=-1.0)
-            return [call for call, begin in enumerate(start) if first <= begin <= last]
-        if not ns_of:
-            return []
-        if not any(ran and call not in ns_of for call, ran in enumerate(of_file.has_kernel)):
-            # All that was recorded.
-            return [*range(len(start))]
-        first, last = min(start[call] for call in ns_of), max(start[call] for call in ns_of)
-        return [
-            call for call, ran in enumerate(of_file.has_kernel)
-            if call in ns_of or (not ran and first <= start[call] <= last)
-        ]  # fmt: skip
 
     def lines(self) -> list[ProductLine]:
         """Returns the products, equal ones as a line, what takes longest first."""
         lines = []
         for (name, product, precision), one in self.sums.items():
             peak, seconds = peak_flops(self.gpu, precision), one.ns / 1e9
-            share = None
-            if peak is not None and one.ns:
-                share = product.causal_flops * one.timed_calls / seconds / peak
+            reached = product.causal_flops * one.timed_calls / seconds if one.ns else None
+            share = reached / peak if reached is not None and peak is not None else None
             expected = _expected_seconds(self.gpu, product, precision)
             expected_ns = None if expected is None else round(expected * one.timed_calls * 1e9)
             lines.append(
                 ProductLine(
                     name, product.kind, product.shape, precision, one.calls, product.flops * one.calls,
-                    product.causal_flops * one.calls, one.ns, share, expected_ns,
+                    product.causal_flops * one.calls, one.ns,
+                    None if reached is None else reached / 1e12, share, expected_ns,
                     self._is_far(one, expected),
                 )
             )  # fmt: skip
@@ -325,21 +361,21 @@ def _model_throughput(
     world = run.degrees.world or len(run.ranks)
     seq = step.seq
     lookups = [
-        lookup for of_rank in reader.tokens_of for lookup in of_rank if lookup[1] == model.hidden
+        lookup for of_rank in reader.calls for lookup in of_rank.lookups if lookup[1] == model.hidden
     ]  # fmt: skip
     table = max((rows for rows, _, _ in lookups), default=0)
     shapes = [shape for rows, _, shape in lookups if rows == table]
+    ranks = sum(any(lookup[1] == model.hidden for lookup in one.lookups) for one in reader.calls)
     if seq is None:
         seq = max((shape[-1] for shape in shapes if len(shape) > 1), default=model.seq)
     replicas = world // (_gpus_of_replica(run) or 1) or 1
     if step.global_batch is not None:
         tokens = float(step.global_batch * seq)
     elif step.microbatch_size is not None:
-        batches = run.microbatches or max((len(of_rank) for of_rank in reader.tokens_of), default=0) or 1
+        batches = run.microbatches or len(shapes) // max(ranks, 1) or 1
         tokens = float(step.microbatch_size * seq * batches * replicas)
         assumed.append(f"{batches} micro-batches a replica")
     elif shapes:
-        ranks = sum(any(lookup[1] == model.hidden for lookup in of_rank) for of_rank in reader.tokens_of)
         tokens = sum(map(_size, shapes)) / ranks * replicas
     else:
         return None, ("the tokens of a step are not known: --global-batch and --seq state them",)

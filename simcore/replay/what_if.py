@@ -160,7 +160,7 @@ def _changes(results: ReplayedRun) -> Iterator[Change]:
     peers = dict(zip((rank.rank for rank in results.measured.ranks), results.peers, strict=True))
     for late in find_stragglers(results):
         if peers[late.rank]:
-            yield _change(on_time_scales(results, late)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
+            yield _change(on_time_scales(results, late.rank)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
 
 
 def _balanced(replay: ReplayedRun, even: Scales) -> Change:

@@ -63,6 +63,8 @@ class Holder(NamedTuple):
     bytes: int
     allocations: int
     """How many there are."""
+    largest: int
+    """The largest of them."""
 
 
 class OutOfMemory(NamedTuple):
@@ -284,9 +286,11 @@ class History:
         of = self.allocations
         sums: dict[int, list[int]] = {}
         for row in self.live_at(event):
-            one = sums.setdefault(of.stack[row], [0, 0])
+            one = sums.setdefault(of.stack[row], [0, 0, row])
             one[0] += of.size[row]
             one[1] += 1
+            if of.size[row] > of.size[one[2]]:
+                one[2] = row
         holders = [Holder(stack, *of_stack) for stack, of_stack in sums.items()]
         return sorted(holders, key=lambda holder: (-holder.bytes, holder.stack == NO_STACK, holder.stack))
 

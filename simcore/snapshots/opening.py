@@ -153,7 +153,7 @@ class _Reader:
         if "device_traces" in table["missing"] or not any(device["count"] for device in table["devices"]):
             message = "found no events: what was allocated before is not known; record them with "
             message += "torch.cuda.memory._record_memory_history(max_entries=100000)"
-            self.say("note", "no-events", message, path)
+            self.say("note", "no-history", message, path)
         if "segments" in table["missing"]:
             message = "found no segments: what was allocated before the events is not known"
             self.say("warning", "missing-key", message, path)

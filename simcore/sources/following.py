@@ -86,6 +86,10 @@ class Follower:
             self.waiting = error.diagnostics[0].text()
             self._shown_states = states
             return None
+        except OSError as error:
+            # It went away, or may not be read: the next look tries again.
+            self.waiting = f"{printable(self.path, 60)} cannot be read: {error.strerror or error}"
+            return None
         if opened is not None:
             self.waiting = ""
         return opened

@@ -67,8 +67,8 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
             record = _open_pickles(path, options)
             if record is not None:
                 return record
-        _refuse_choice(replace(options, run=None), "a directory without profiler traces")
-        return open_directory(path, options.run)
+        _refuse_choice(replace(options, run=None, step=None), "a directory without profiler traces")
+        return open_directory(path, options.run, options.step)
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
         _refuse_choice(options, "a model")
         return model
@@ -94,10 +94,15 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
         if file_format is not None and file_format.read is not None:
             _refuse_choice(options, "a workload file")
         return open_workload(path)
-    _refuse_choice(options, "one file")
-    if kind == "snapshot":
-        return _read_snapshot(path, read_file(path))
-    return _read_dump(path, read_file(path)) if kind == "dump" else _read_run(path, read_file(path))
+    if kind in ("dump", "snapshot"):
+        _refuse_choice(options, "one file")
+        read = _read_dump if kind == "dump" else _read_snapshot
+        return read(path, read_file(path))
+    # `#2` is an iteration of the file, as one of a directory is listed.
+    step = options.step or (options.run or " ").partition("#")[2] or None
+    is_iteration = (options.run or "").startswith("#")
+    _refuse_choice(replace(options, run=None if is_iteration else options.run, step=None), "one file")
+    return _read_run(path, read_file(path), step)
 
 
 def may_be_traces(path: str) -> bool:
@@ -230,11 +235,11 @@ def _with_rules(options: OpeningOptions) -> OpeningOptions:
     return replace(options, trace_rules=read_trace_map(options.trace_map))
 
 
-def _read_run(path: str, data: bytes) -> MeasuredRun:
+def _read_run(path: str, data: bytes, step: str | None = None) -> MeasuredRun:
     # Imported here: a workload does not need the room of the traces.
     from simcore.measured import read_run
 
-    return read_run(path, data)
+    return read_run(path, data, step)
 
 
 def _open_pickles(path: str, options: OpeningOptions) -> FlightRecord | SnapshotRecord | None:

@@ -435,17 +435,14 @@ class ProductLine(NamedTuple):
     """Their FLOPs without what a causal mask leaves out."""
     ns: int
     """The time of their kernels, ns."""
+    tflops: float | None
+    """TFLOP/s that they reach, a causal mask taken off; None without kernels."""
     peak_share: float | None
-    """What they reach of the peak of their type, a causal mask taken off; None where either is not known."""
+    """What that is of the peak of their type; None where either is not known."""
     expected_ns: int | None
     """What measured operations of the shape take alone on such a GPU; None where nobody measured any."""
     is_far_below: bool
     """Whether they take far longer than that, in a share of the step that matters."""
-
-    @property
-    def tflops(self) -> float | None:
-        """TFLOP/s that they reach."""
-        return self.causal_flops / self.ns / 1e3 if self.ns else None
 
 
 class ProductUse(NamedTuple):
@@ -695,6 +692,10 @@ class Recording(Protocol):
     @property
     def partners(self) -> MissingPartners:
         """Its communication without a partner."""
+
+    @property
+    def has_several_steps(self) -> bool:
+        """Whether its files have several steps, whichever it shows."""
 
     @property
     def measured_step_ns(self) -> int:

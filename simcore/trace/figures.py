@@ -171,6 +171,13 @@ class HeldMemory(NamedTuple):
     """The stream of the lane of the largest of them, None where it has none."""
     start_ns: int
     """When the largest of them was allocated, ns from the begin of the axis."""
+    is_before: bool
+    """Whether they were there before the events, so that nothing says where they are from."""
+
+    @property
+    def words(self) -> str:
+        """Where in the program, raw text of the file, or why that is not known."""
+        return self.site or ("before the events" if self.is_before else "no stack recorded")
 
 
 class FailedRequest(NamedTuple):

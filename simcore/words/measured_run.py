@@ -76,7 +76,8 @@ def steps_words(steps: Sequence[RecordedStep]) -> str:
     """Returns how long each step lasts on its slowest rank; of many steps the median and the slowest."""
     slowest = sorted(steps, key=lambda step: -step.longest_ns)
     # The step of a set of ranks lasts longer: from the first rank's start to the last one's end.
-    of_ranks = ", each on the rank that takes longest" if any(len(step.ns) > 1 for step in steps) else ""
+    of_one = any(len(step.ns) > 1 and step.job_ns is None for step in steps)
+    of_ranks = ", each on the rank that takes longest" if of_one else ""
     if len(steps) <= _MOST_STEPS:
         each = ", ".join(f"{step.step_number} {duration(step.longest_ns)}" for step in steps)
         return f"{each}{of_ranks}; the slowest is {slowest[0].step_number}"

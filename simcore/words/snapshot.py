@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.allocators.run import SnapshotAnalysis
 from simcore.diagnostics import printable
 from simcore.snapshots.call_sites import site_text
-from simcore.snapshots.history import BEFORE, NO_STACK, Holder, OutOfMemory
+from simcore.snapshots.history import NO_STACK, Holder, OutOfMemory
 from simcore.snapshots.record import ALLOCATED
 from simcore.trace.figures import DeviceMemory, FailedRequest, HeldMemory, Insight, Origin, SnapshotTables
 from simcore.trace.findings import Finding
@@ -123,25 +123,12 @@ class SnapshotFigures(Figures[SnapshotAnalysis]):
     def _make_holder(self, track_id: int, holder: Holder) -> HeldMemory:
         history, run = self.run.histories[track_id], self.run
         text = "" if holder.stack == NO_STACK else history.device.stacks[holder.stack]
-        of = history.allocations
-        row = self._largest_of(track_id).get(holder.stack, -1)
-        arena = history.arena_of[row] if row >= 0 else -1
-        begin = of.begin[row] if row >= 0 else BEFORE
+        arena, begin = history.arena_of[holder.largest], history.allocations.begin[holder.largest]
         stream = str(arena) if arena >= 0 else None
         return HeldMemory(
             holder.bytes, holder.allocations, site_text(text), frames_of(text), stream,
-            run.time_of(track_id, begin),
+            run.time_of(track_id, begin), holder.stack == NO_STACK,
         )  # fmt: skip
-
-    def _largest_of(self, track_id: int) -> dict[int, int]:
-        """Returns the largest allocation at the peak of each stack."""
-        history = self.run.histories[track_id]
-        of, largest = history.allocations, dict[int, int]()
-        for row in history.live_at(history.peak):
-            other = largest.get(of.stack[row])
-            if other is None or of.size[row] > of.size[other]:
-                largest[of.stack[row]] = row
-        return largest
 
     def _failure(self, track_id: int, failure: OutOfMemory) -> FailedRequest:
         text = self.run.record.devices[track_id].stacks[failure.stack]
@@ -187,7 +174,7 @@ class SnapshotFigures(Figures[SnapshotAnalysis]):
             },
             "held_by": [
                 {"bytes": one.bytes, "allocations": one.allocations, "site": one.site or None,
-                 "frames": _frames(one.frames)}
+                 "before_events": one.is_before, "frames": _frames(one.frames)}
                 for one in device.holders
             ],
             "out_of_memory": [

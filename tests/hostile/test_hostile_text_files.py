@@ -131,12 +131,13 @@ YAML = {
     ),
     "nesting": (
         f"topology: {'[' * 1_000}\n",
-        " error network-yml found too many nested lists, expected one list a key",
+        "1:26: error network-yml found more than 16 levels, expected the keys topology, npus_count, "
+        "bandwidth, latency",
     ),
     "many values": (
         f"topology: [{'Ring,' * 100_000}]\n" + GOOD,
-        " error network-yml found more than 65536 characters, expected the keys topology, npus_count, "
-        "bandwidth, latency",
+        "1:65537: error network-yml found more than 65536 characters, expected the keys topology, "
+        "npus_count, bandwidth, latency",
     ),
     "long alias": (
         f"topology: *{'a' * 50_000}\n",

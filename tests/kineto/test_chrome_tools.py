@@ -29,7 +29,7 @@ OPENED: dict[str, tuple[dict[int, dict[str, int]], list[int]]] = {
         [0],
     ),
     # NCCL's example profiler plugin: events by id, words without quotes.
-    "nccl_profiler_plugin": ({1: {"comm": 1, "host": 3}}, [0]),
+    "nccl_profiler_plugin": ({0: {"comm": 1}, 1: {"comm": 1}}, [0]),
     "simumax": ({0: {"forward": 1, "pp": 1}, 1: {"forward": 1, "backward": 1, "pp": 1, "dp": 1}}, [0]),
     # Kernels of several devices from an Nsight Systems database, by nsys2json.
     "nsys2json": ({rank: {"kernel": 1, "comm": 1} for rank in (0, 1)}, [0]),
@@ -96,5 +96,5 @@ def test_words_without_quotes_are_texts_and_known_words_are_not() -> None:
 
 def test_a_collective_of_nccls_plugin_is_of_its_communicator() -> None:
     run = opened(str(FOLDER / "nccl_profiler_plugin.json"))
-    [call] = run.ranks[0].device.collectives.values()  # type: ignore[union-attr]
-    assert call.group == "673864846479792718"
+    calls = [list(rank.device.collectives.values()) for rank in run.ranks]  # type: ignore[union-attr]
+    assert [[call.group for call in own] for own in calls] == [["673864846479792718"]] * 2

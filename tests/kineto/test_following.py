@@ -15,6 +15,7 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import OpeningOptions
+from simcore.sources import following
 from simcore.sources.following import Follower
 from simcore.workload.formats.training_log import LogReader
 from tests.kineto.test_span_csv import TWO
@@ -139,6 +140,22 @@ def test_a_file_that_never_rests_is_opened_as_it_is(tmp_path: Path) -> None:
         os.utime(path, ns=(at, at))
         found.append(followed.look())
     assert [at for at, run in enumerate(found) if run is not None] == [9, 19]
+
+
+def test_a_log_that_goes_away_while_it_is_looked_at_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(lines(1))
+    followed = follower(path)
+    states = following.find_states(str(path))
+    path.unlink()
+    monkeypatch.setattr(following, "find_states", lambda path: states)
+    assert followed.look() is None
+    assert "cannot be read" in followed.waiting
+    monkeypatch.undo()
+    path.write_text(lines(1))
+    assert steps_of(followed.look()) == [1]
 
 
 def test_a_damaged_file_is_no_error_and_a_workload_is(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError
+from simcore.kineto import cache
 from simcore.render.report.pages import run_json, run_page
 from simcore.workload.formats import head_of, training_log
 from tests.kineto.test_span_csv import found, opened, results, written
@@ -87,6 +88,7 @@ FIGURES = [
             {"loss": 1.5, "tflops": 231.9, "tokens_per_second": 4711.5},
         ],
     ),
+    ("nemo_bar.log", [{"loss": 11.5}, {"loss": 10.25}]),
     ("nemo.log", [{"loss": 14.66, "tokens_per_second": 10730.0, "memory_bytes": 70833405952}] * 2),
     (
         "torchtitan.log",
@@ -142,3 +144,17 @@ def test_a_model_is_fitted_to_the_median_step_of_a_log(
     assert main([*words, "--global-batch", "8", "--measured-step", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["measured_step_ns"] == 1_500_000_000
     assert main([*words, "--measured-step", str(tmp_path / "none.log")]) == 2
+
+
+def test_a_kept_log_has_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(cache, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(cache, "_ENDS", 16)
+    text = "".join(f"{MEGATRON.format(step=step, ms=100)} lm loss: {step}.5 |\n" for step in range(1, 2000))
+    path = written(tmp_path, text, "train.log")
+    steps = [run_json(results(path, step="all"))["steps"]]
+    assert list((tmp_path / "state").rglob("*.columns"))
+    monkeypatch.setattr(training_log.FORMAT, "spans", None)
+    steps.append(run_json(results(path, step="all"))["steps"])
+    assert steps[0] == steps[1]
+    assert steps[1][8]["loss"] == 9.5

@@ -226,6 +226,14 @@ BY_LAYER = {
     "lines of layers with experts": "9 1 1 1 1 1 1 1\n1 1 1 1 1 1 1 9\n",
     "lines of all layers": "0 0 0 0 0 0 0 0\n9,1,1,1,1,1,1,1\n1,1,1,1,1,1,1,9\n",
     "numbered": "layer,e0,e1,e2,e3,e4,e5,e6,e7\n2,1,1,1,1,1,1,1,9\n1,9,1,1,1,1,1,1,1\n",
+    "numbered from 1": 'layer;"0";"1";"2";"3";"4";"5";"6";"7"\n2;9;1;1;1;1;1;1;1\n3;1;1;1;1;1;1;1;9\n',
+    "numbered without a heading": "1 9 1 1 1 1 1 1 1\n2 1 1 1 1 1 1 1 9\n",
+    "an expert a line, from 1": "layer,expert,tokens\n"
+    + "".join(
+        f"{layer},{expert},{9 if expert == hot else 1}\n"
+        for layer, hot in ((2, 1), (3, 8))
+        for expert in range(1, 9)
+    ),
     "an expert a line": "layer,expert,tokens\n"
     + "".join(
         f"{layer},{expert},{9 if expert == hot else 1}\n"
@@ -403,7 +411,8 @@ def test_a_model_without_experts_has_no_loads() -> None:
         ("", "found 0 numbers"),
         ("1 2 3 4 5 6 7 8\n" * 4, "found 4 lines of loads, expected 2, one a layer with experts, or 3"),
         ("layer,a,b\n1,2,3", "line 2: found 3 numbers, expected 9 numbers a line"),
-        ("layer,expert,tokens\n1,8,3", "line 2: found expert 8, expected 0 to 7"),
+        ("layer,expert,tokens\n1,9,3", "line 2: found expert 9, expected 0 to 7"),
+        ("layer,expert,tokens\n1,0,3\n1,8,3", "line 2: found expert 0, expected 1 to 8"),
         ("layer,expert,tokens\n7,1,3", "line 2: found layer 7, expected 0 to 2"),
         ("layer,expert,tokens\n1,1,3", "layer 2: found no tokens"),
         ("layer 0 1 2 3 4 5 6 7\n" + "1 1 1 1 1 1 1 1 1\n" * 2, "line 3: layer 1 comes a second time"),

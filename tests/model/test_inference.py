@@ -106,6 +106,27 @@ def test_weights_are_those_of_the_model_in_the_precision_of_linears() -> None:
     assert narrow.fits
 
 
+@given(
+    st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8]), st.integers(1, 16), st.integers(1, 9999),
+    st.sampled_from(["bf16", "fp8"]),
+)  # fmt: skip
+@settings(max_examples=30, deadline=None)
+def test_ranks_hold_the_weights_and_the_cache_once(
+    tp: int, pp: int, batch: int, context: int, kv_dtype: str
+) -> None:
+    """Counted a second time: all ranks of a replica together, norms on each rank of tp."""
+    memory = figures_of(run_of(LLAMA, decode=batch, context=context, tp=tp, pp=pp, kv_dtype=kv_dtype))[
+        0
+    ].memory
+    token = 32 * 8 * (128 + 128) * (2 if kv_dtype == "bf16" else 1)
+    assert tp * sum(stage.cache for stage in memory) == batch * (context + 1) * token
+    norms = 65 * 4096
+    # The vocabulary is a multiple of 128 on each rank.
+    padded = -(-128256 // (128 * tp)) * 128 * tp - 128256
+    whole = LLAMA.parameters + (tp - 1) * norms + 2 * padded * 4096
+    assert tp * sum(stage.weights for stage in memory) == 2 * whole
+
+
 # -- times -------------------------------------------------------------------------------
 
 

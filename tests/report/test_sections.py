@@ -140,12 +140,13 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
     of_models = {"throughput", "trust", "memory", "model", "links", "ranks", "groups", "imbalance", "steps"}
-    of_models |= {"slowdown"}
+    of_models |= {"slowdown", "spread", "recurrence", "as_peers", "cause"}
     # Of a SimAI file its gradients say what a rank holds.
     assert of_models & set(found) == {
         "model": {"throughput", "trust", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
         "executed": {"links", "ranks", "groups"},
-        "experts": {"throughput", "trust", "memory", "model", "imbalance"}, "steps": {"steps", "slowdown"},
+        "experts": {"throughput", "trust", "memory", "model", "imbalance"},
+        "steps": {"steps", "slowdown", "spread", "recurrence", "as_peers", "cause"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).recording is not None)

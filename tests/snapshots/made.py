@@ -80,7 +80,8 @@ class Allocator:
 
     def _address(self, blocks: list[list[Any]], at: int) -> int:
         start = next(address for address, of in self.segments.items() if of is blocks)
-        return start + sum(block[0] for block in blocks[:at])
+        before: int = sum(block[0] for block in blocks[:at])
+        return start + before
 
     def _find(self, address: int) -> list[Any]:
         for start, blocks in self.segments.items():

@@ -139,6 +139,8 @@ def test_what_was_there_before_the_events_has_the_stack_of_its_block(tmp_path: P
     held = {history.allocations.stack[row] for row in history.live_at(BEFORE)}
     assert len(held) == 2
     assert NO_STACK in held
+    words = {one.words for one in run.figures.snapshot.devices[0].holders}
+    assert words == {"before the events", "forward  model.py:41"}
     assert history.base_allocated == 2 * MB
 
 
@@ -281,7 +283,8 @@ def test_segment_without_a_key_is_no_error(tmp_path: Path, key: str) -> None:
 
 def test_list_that_is_repeated_is_refused() -> None:
     """40 bytes that name one list a million times are no million events."""
-    for nested in ([[{}] * 1000] * 100_000, [[{"action": "alloc"}] * 800_000]):
+    repeated: list[Any] = [[[{}] * 1000] * 100_000, [[{"action": "alloc"}] * 800_000]]
+    for nested in repeated:
         (table,) = read_tables(COLUMNS, [pickle.dumps({"segments": [], "device_traces": nested})], 1)
         assert isinstance(table, str)
     blocks: Any = [{"blocks": [{}] * 1000}] * 100_000

@@ -51,7 +51,6 @@ def _others_write_nothing() -> Iterator[None]:
     os.umask(before)
 
 
-
 def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "wltui" / "session.json"
     left = 0

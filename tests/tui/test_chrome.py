@@ -28,8 +28,8 @@ from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
 WIDTHS = st.integers(20, 400)
-# The screens of a run on a network without links.
-SCREENS = {name: entry for name, entry in ALL_SCREENS.items() if name != "links"}
+# The screens of a run of one step on a network without links.
+SCREENS = {name: entry for name, entry in ALL_SCREENS.items() if name not in ("steps", "links")}
 RUNS: list[Callable[[], SimulatedRun]] = [seed, small, lonely, lambda: lonely(0)]
 
 

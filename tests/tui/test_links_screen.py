@@ -57,6 +57,14 @@ async def test_a_run_without_links_has_no_such_screen(make_app: MakeApp) -> None
         assert "--network flows" in screen_rows(app)[-1]
 
 
+async def test_no_key_of_the_screen_ends_the_program_on_a_run_without_links(make_app: MakeApp) -> None:
+    # As with `--screen links`, or a restored session.
+    app = make_app(small(), first="links")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *"hjkl", "tab", *"hjklo", "tab", "enter", "escape", *"it,.+-[]gG", "escape")
+        assert "this run has no links" in screen_text(app) or app.screen_name != "links"
+
+
 async def test_the_picture_and_the_table_have_one_cursor(make_app: MakeApp) -> None:
     app = make_app(shared_run())
     async with app.run_test(size=(120, 36)) as pilot:

@@ -32,6 +32,7 @@ MEANINGS = {
     "l": {"right", "cursor-right", "column-right", "more"},
     "g": {"first", "first-lane"},
     "G": {"last", "last-lane"},
+    "b": {"longest-wait", "slowest"},
     "f": {"focus", "all"},
     "o": {"order", "sort"},
     "O": {"unsort"},

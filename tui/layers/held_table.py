@@ -17,7 +17,6 @@ _SORTED_BY: Mapping[str, tuple[str, bool]] = {
     "device": ("device", False), "MB": ("bytes", True), "count": ("allocations", True),
     "allocated in": ("site", False),
 }  # fmt: skip
-_UNKNOWN = "before the events"
 
 
 class _Row(NamedTuple):
@@ -58,7 +57,7 @@ class HeldTable(Table):
         texts = []
         for row in self.rows:
             frames = (str(part) for frame in row.holder.frames for part in frame)
-            texts.append(" ".join((row.device.name, row.holder.site or _UNKNOWN, *frames)).lower())
+            texts.append(" ".join((row.device.name, row.holder.words, *frames)).lower())
         return texts
 
     def matching(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
@@ -98,7 +97,7 @@ class HeldTable(Table):
         return {
             "device": device.name, "MB": f"{holder.bytes / 1e6:.1f}",
             "% of peak": percent(holder.bytes, device.peak_allocated), "count": str(holder.allocations),
-            "allocated in": holder.site or _UNKNOWN,
+            "allocated in": holder.words,
         }  # fmt: skip
 
     def of_line(self, line: int) -> _Row:  # type: ignore[override]
@@ -138,4 +137,4 @@ class HeldTable(Table):
         device, holder = self.of_line(line)
         title = f"{holder.bytes} B in {plural(holder.allocations, 'allocation')} at the peak of {device.name}"
         texts = [f"{name}  {file}:{line_number}" for name, file, line_number in holder.frames]
-        return title, [(end_cut(cells(text, width), width), "") for text in texts or [_UNKNOWN]]
+        return title, [(end_cut(cells(text, width), width), "") for text in texts or [holder.words]]

@@ -47,6 +47,8 @@ class PortCursor:
 
     def move(self, tiers: int, steps: int) -> None:
         """Moves to another tier, at about the same position, or along the tier."""
+        if not self.ports.all:
+            return
         here = self.ports.tiers[self.tier].ports
         tier = min(max(self.tier + tiers, 0), len(self.ports.tiers) - 1)
         there = self.ports.tiers[tier].ports

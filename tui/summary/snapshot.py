@@ -23,6 +23,8 @@ from tui.summary.panels import note_lines
 
 # The least rows of the table, and the most of notes, of the chart and of devices.
 _LEAST_TABLE, _MOST_NOTES, _MOST_CHART, _MOST_DEVICES = 5, 3, 16, 6
+# The least rows of a screen with a table of devices.
+_TALL = 16
 # Cells of the scale of the chart.
 _SCALE = 10
 
@@ -44,7 +46,8 @@ def draw_snapshot(model: SummaryModel, width: int, height: int, glyphs: Glyphs) 
         if notes
         else []
     )
-    devices = _device_lines(tables, device_index, width, min(_MOST_DEVICES, max(height // 6, 2)))
+    device_rows = min(_MOST_DEVICES, height // 6) if height >= _TALL else 0
+    devices = _device_lines(tables, device_index, width, device_rows)
     table = max(_LEAST_TABLE, min(len(device.holders) + 2, height // 3))
     room = height - len(below) - len(devices) - table - 1
     words = _sentence_lines(model.results.figures.words, width, max(room // 2, 2))
@@ -71,13 +74,13 @@ def _sentence_lines(texts: Sequence[str], width: int, most: int) -> list[Line]:
             break
         role = "bright" if not index else ""
         lines += [[(f"{'  ' if not at else '    '}{line}", role)] for at, line in enumerate(of_text)]
-    return lines
+    return lines[:most]
 
 
 def _device_lines(tables: SnapshotTables, device_index: int, width: int, rows: int) -> list[Line]:
     """Returns a heading and a row for each device around the chosen one; nothing for one device."""
     count = len(tables.devices)
-    if count == 1:
+    if count == 1 or not rows:
         return []
     heading = f"   {'device':<18}{'allocated MB':>13}{'reserved':>10}{'unused':>9}{'at':>12}{'failed':>8}"
     lines: list[Line] = [[(heading, "accent")]]
@@ -154,7 +157,7 @@ def _holder_lines(device: DeviceMemory, at: int, is_panel: bool, width: int, row
 
 def _holder_line(device: DeviceMemory, one: HeldMemory, is_focused: bool, width: int) -> Line:
     share = percent(one.bytes, device.peak_allocated)
-    site = cells(one.site, 200) if one.site else "before the events"
+    site = cells(one.words, 200)
     caller = next((frame for frame in one.frames if frame[1].endswith(".py") and _is_above(one, frame)), None)
     text = f" {'>' if is_focused else ' '} {one.bytes / 1e6:>10.1f}{share:>7}{one.allocations:>8}  {site}"
     line: Line = [(text[:width], "accent" if is_focused else "")]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import sys
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
 from simcore.cluster.model import Dimension, Kind, bytes_per_ns
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _YML_CODE = "network-yml"
-# The reader of YAML needs half a minute for 1 MiB.
-_MOST_CHARACTERS = 1 << 16
+# Four lists have a few dozen values. The reader of YAML needs half a minute for 1 MiB, a second for 64 KiB of
+# brackets in each other, and 0.2 s for these values.
+_MOST_CHARACTERS, _MOST_VALUES, _MOST_LEVELS = 1 << 16, 4096, 16
 
 
 class _Item(NamedTuple):
@@ -84,6 +85,8 @@ def _read_lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple
         if name not in _KEYS:
             ignored.append((str(name), _location_of(key)))
             continue
+        if name in lists:
+            raise source.make_error(_YML_CODE, f"found {name} twice, expected it once", _location_of(key))
         if value.id != "sequence" or not value.value:
             actual = quoted(value.value) if value.id == "scalar" else f"an empty {value.id}"
             raise source.make_error(
@@ -108,9 +111,25 @@ def _compose_root(source: ClusterText) -> yaml.Node | None:
 
     if len(source.text) > _MOST_CHARACTERS:
         message = f"found more than {_MOST_CHARACTERS} characters, expected the keys {', '.join(_KEYS)}"
-        raise source.make_error(_YML_CODE, message)
+        raise source.make_error(_YML_CODE, message, source.locate(_MOST_CHARACTERS))
+
+    class BoundedLoader(yaml.SafeLoader):
+        values = levels = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            self.values += 1
+            self.levels += 1
+            if self.values > _MOST_VALUES or self.levels > _MOST_LEVELS:
+                what = f"{_MOST_VALUES} values" if self.values > _MOST_VALUES else f"{_MOST_LEVELS} levels"
+                mark = self.peek_event().start_mark
+                message = f"found more than {what}, expected the keys {', '.join(_KEYS)}"
+                raise source.make_error(_YML_CODE, message, (mark.line + 1, mark.column + 1))
+            node = super().compose_node(parent, index)
+            self.levels -= 1
+            return node
+
     try:
-        return yaml.compose(source.text, Loader=yaml.SafeLoader)
+        return yaml.compose(source.text, Loader=BoundedLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         location = (mark.line + 1, mark.column + 1) if mark else None
@@ -127,8 +146,6 @@ def _compose_root(source: ClusterText) -> yaml.Node | None:
         at = next((escape.start() for escape in escapes if int(escape[1], 16) > sys.maxunicode), 0)
         message = r"this is not YAML: an escape \U stands for no character"
         raise source.make_error(_YML_CODE, message, source.locate(at)) from None
-    except RecursionError:
-        raise source.make_error(_YML_CODE, "found too many nested lists, expected one list a key") from None
 
 
 def _location_of(node: yaml.Node) -> tuple[int, int]:

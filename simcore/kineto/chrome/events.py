@@ -105,7 +105,7 @@ class _Reader:
         self.rows: list[tuple[int, int, int, int, str, str]] = []
         self.count = 0
         # By key the spans that state one, and their values: few spans state many.
-        self.stated = {key: (array("q"), array("q")) for key in _KEYS}
+        self.stated_values = {key: (array("q"), array("q")) for key in _KEYS}
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
 
@@ -123,7 +123,7 @@ class _Reader:
             self.spans.left["event without a time"] += 1
             return
         args = _args_of(event)
-        thread = self._thread(event)
+        thread = self._thread(event) if "CommHash" not in args else self._thread_of_rank(event, args)
         name = self.pool[event.name] if type(event.name) is str and event.name else _NO_NAME
         cat = self.pool[event.cat] if event.cat else ""
         if phase == "X":
@@ -167,6 +167,15 @@ class _Reader:
         threads = self.spans.threads
         return threads.setdefault((event.pid, event.tid), len(threads))
 
+    def _thread_of_rank(self, event: Event, args: Mapping[str, Any]) -> int:
+        """Returns the thread of an event of NCCL's profiler plugin: a process may have several ranks."""
+        rank = self._find_number(args, "rank")
+        key = event.pid, f"rank {rank}"
+        if rank == NONE:
+            return self._thread(event)
+        self.spans.thread_names[key] = key[1]
+        return self.spans.threads.setdefault(key, len(self.spans.threads))
+
     def _add(
         self, at: int, start: float, end: float, name: str, cat: str, thread: int, args: Mapping[str, Any]
     ) -> None:
@@ -185,7 +194,7 @@ class _Reader:
             }
         for word, value in args.items():
             if word in _KEY_OF:
-                spans, values = self.stated[_KEY_OF[word]]
+                spans, values = self.stated_values[_KEY_OF[word]]
                 # Of two words of a span for one thing the first counts.
                 if not spans or spans[-1] != span:
                     spans.append(span)
@@ -207,7 +216,7 @@ class _Reader:
     def finish(self) -> ChromeSpans:
         """Returns the spans of all events so far."""
         self._add_rows()
-        for key, (spans, values) in self.stated.items():
+        for key, (spans, values) in self.stated_values.items():
             if len(spans) == self.count:
                 self.spans.values[key] = values
                 continue

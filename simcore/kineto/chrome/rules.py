@@ -75,8 +75,8 @@ _WORDS = (
 )  # fmt: skip
 RULES: tuple[Rule, ...] = (
     Rule(cat="waiting", kind=WAITING),
-    # Of NCCL's profiler plugin calls of the host, and what a collective is made of.
-    Rule(cat=r"(?:COLL|P2P|GROUP)_API|KERNEL_LAUNCH|GROUP", kind="host"),
+    # Of NCCL's profiler plugin calls of the host, which often begin at 0, and what a collective is made of.
+    Rule(cat=r"(?:COLL|P2P|GROUP)_API|KERNEL_LAUNCH|GROUP", kind=IGNORED),
     Rule(name="KernelCh", cat="GPU", kind=IGNORED), Rule(cat="PROXY", kind=IGNORED),
     Rule(name=r"(?:Send|Recv)\w*Wait", cat="NET", kind=IGNORED), Rule(cat="NET_IB", kind=IGNORED),
     _rule_of(r"(?:ProfilerStep|(?:training[-_ ])?(?:step|iter(?:ation)?))[-_ #:]*(?P<step>\d{1,12})", STEP),

@@ -104,8 +104,9 @@ def values(run: Run, options: PageOptions) -> dict[str, Any]:
     if use is None:
         return {}
     of_products = dict.fromkeys(Throughput._fields) | {"mfu": use.mfu, "hfu": use.hfu}
+    of_model = {} if use.throughput is None else use.throughput._asdict()
     return {
-        "throughput": of_products if use.throughput is None else use.throughput._asdict(),
+        "throughput": of_products | (of_model if use.lines else of_model | {"hfu": None}),
         "products": {
             "gpu": use.gpu,
             "model": use.model,

@@ -49,7 +49,7 @@ def holder_fields(of: DeviceMemory) -> list[Field[HeldMemory]]:
         Field("MB", lambda one: _mb(one.bytes)),
         Field("%", lambda one: percent(one.bytes, of.peak_allocated)),
         Field("count", lambda one: str(one.allocations)),
-        Field("allocated in", lambda one: printable(one.site or "before the events", _SITE), left=True),
+        Field("allocated in", lambda one: printable(one.words, _SITE), left=True),
     ]
 
 

@@ -71,6 +71,13 @@ _TRAINERS = (
             _Figure("memory_bytes", rf"\bpeak_memory_usage: {_DECIMAL}"),
         ),
     ),
+    # `Epoch 0: :  47%|##   | 7/15 [06:19<07:13, reduced_train_loss=11.50, ..., train_step_timing in s=49.50]`
+    _Trainer(
+        "train_step_timing in s=",
+        rf"\b([0-9]{{1,12}})/[0-9]{{1,12}} \[.{{0,400}}?train_step_timing in s={_DECIMAL}",
+        10**9,
+        (_Figure("loss", rf"\b(?:reduced_train_loss|loss)={_DECIMAL}"),),
+    ),
     # `[rank0]:[titan] 2025-06-04 14:02:03,456 - root - INFO - step: 10  loss: 8.1 ...`
     _Trainer(
         "loss:",
@@ -137,7 +144,9 @@ class LogReader:
     def feed(self, data: bytes) -> None:
         """Reads the next bytes; a last line without an end waits for more."""
         data = self._rest + data
-        end = data.rfind(b"\n") + 1
+        # Progress bars end with a return, which may be half of an end of line.
+        whole = data[:-1] if data.endswith(b"\r") else data
+        end = max(whole.rfind(b"\n"), whole.rfind(b"\r")) + 1
         self._rest = data[end:]
         if not self._line_number:
             data = without_bom(data[:end])

@@ -20,8 +20,9 @@ def find_failures(record: SnapshotRecord) -> list[Diagnostic]:
             site = site_text(device.stacks[one.stack])
             where = f" in {printable(site, 60)}" if site else ""
             message = (
-                f"{device.name} could not get {byte_size(one.size)}{where}: {byte_size(one.free)} were free on "
-                f"the device, {byte_size(one.allocated)} of {byte_size(one.reserved)} reserved were allocated"
+                f"{device.name} could not get {byte_size(one.size)}{where}: "
+                f"{byte_size(one.free)} were free on the device, "
+                f"{byte_size(one.allocated)} of {byte_size(one.reserved)} reserved were allocated"
             )
             results.append(Diagnostic("error", "out-of-memory", message, device.path))
     more = len(results) - _MOST

@@ -35,6 +35,9 @@ _MOST_SIZES, _MOST_FRAMES, _MOST_TEXT = 256, 256, 4096
 OF_FILE = 1 << 62
 _NONE, _LEAST, _MOST = -1, -(1 << 63), (1 << 63) - 1
 
+# A year, in ms.
+_MOST_DURATION_MS = 366 * 86_400_000
+
 STATES = ("scheduled", "started", "completed")
 _STATE_OF = {name: index for index, name in enumerate(STATES)}
 # Keys of entries that are whole numbers, and the keys of a group's status.
@@ -114,7 +117,10 @@ def read_table(data: bytes) -> dict[str, Any]:
     table["missing"] = [key for key in _DUMP_KEYS if key not in dump]
     for key in ("version", "nccl_version", "comm_lib_version"):
         table[key] = _text(dump.get(key))
-    table["groups"], table["statuses"] = _groups(dump.get("pg_config")), _statuses(dump.get("pg_status"))
+    config, statuses = dump.get("pg_config"), dump.get("pg_status")
+    table["groups"], table["statuses"] = _groups(config), _statuses(statuses)
+    counts = {"pg_config": _count_wrong_groups(config), "pg_status": _count_wrong_statuses(statuses)}
+    table["wrong"] |= {name: count for name, count in counts.items() if count}
     return table
 
 
@@ -140,6 +146,32 @@ def _groups(config: object) -> list[tuple[str, str, str]]:
     return groups
 
 
+def _count_wrong_groups(config: object) -> int:
+    """Returns how many groups are none, or have members that are no ranks."""
+    if not isinstance(config, dict):
+        return int(config is not None)
+    groups = config.values()
+    return sum(not isinstance(group, dict) or not _are_ranks(group.get("ranks", "")) for group in groups)
+
+
+def _are_ranks(ranks: object) -> bool:
+    """Returns whether members are a list of ranks or its text."""
+    if isinstance(ranks, str):
+        return not ranks.strip("[]0123456789,. ")
+    return isinstance(ranks, (list, tuple)) and all(type(rank) is int and rank >= 0 for rank in ranks)
+
+
+def _count_wrong_statuses(statuses: object) -> int:
+    """Returns how many statuses of groups are none, or have numbers of calls that are none."""
+    if not isinstance(statuses, dict):
+        return int(statuses is not None)
+    return sum(
+        not isinstance(value, dict)
+        or any((call_id := value.get(name)) is not None and _integer(call_id) != call_id for name in STATUS)
+        for value in statuses.values()
+    )
+
+
 def _statuses(statuses: object) -> list[tuple[int, int, int, int]]:
     """Returns (id of the group, last enqueued, last started, last completed)."""
     rows = []
@@ -148,7 +180,7 @@ def _statuses(statuses: object) -> list[tuple[int, int, int, int]]:
             enqueued, started, completed = (_integer(value.get(name)) for name in STATUS)
             # JSON has keys of text alone.
             known_text = str(key)[:20]
-            is_id = known_text.isascii() and known_text.isdigit()
+            is_id = known_text.isascii() and known_text.isdecimal()
             rows.append((int(known_text) if is_id else _NONE, enqueued, started, completed))
     return rows
 
@@ -198,10 +230,12 @@ class _Columns:
     def _durations(self) -> array[float]:
         """Returns the durations, ms; -1 of what has none."""
         values = self.values["duration_ms"]
-        try:
-            return array("d", values)
-        except (TypeError, OverflowError):
-            return array("d", [float(value) if type(value) is float else _integer(value) for value in values])
+        fit = [type(value) in (int, float) and -1 <= value < _MOST_DURATION_MS for value in values]
+        wrong = fit.count(False) - values.count(None)
+        if wrong:
+            self.wrong["duration_ms"] = wrong
+        durations = zip(values, fit, strict=True)
+        return array("d", [value if is_duration else _NONE for value, is_duration in durations])
 
     def _states(self) -> bytes:
         values = self.values["state"]

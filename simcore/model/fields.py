@@ -238,7 +238,7 @@ class Fields:
         """
         if isinstance(value, str):
             value = [part.strip() for part in value.split(",")] if value.strip() else []
-        parts = [] if value is None else value if isinstance(value, list) else [None]
+        parts: list[Any] = [] if value is None else value if isinstance(value, list) else [None]
         layers = [int(part) for part in parts if (type(part) is int and part >= 0) or _is_layer(part)]
         if len(layers) < len(parts):
             raise refusal(self.path, f"{name}: found {quote_value(value)}, expected the numbers of layers")

@@ -8,14 +8,15 @@
 # make gallery writes the pages of docs/gallery, which git does not keep, and pictures of them
 # make wheel makes a wheel of the tracked files in dist; make sbom prints its bill of materials
 # make shell writes the shell completions and the manual page anew, from the parsers of the commands
+# make constraints writes requirements/*.txt: the versions of constraints.txt with the hashes of all their files
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# For the packages and, by pip's two ways of saying it, for the build back end.
+# For what pip builds of a source, by its two ways of saying it.
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test check prove bench lint collected digests digests-check pictures gallery shell wheel sbom clean
+.PHONY: run test check prove bench lint collected digests digests-check pictures gallery shell constraints wheel sbom clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -56,17 +57,33 @@ digests-check: $(VENV)/.stamp-test
 shell: $(VENV)/.stamp-test
 	$(BIN)/python -m shell.generate
 
-$(VENV)/.stamp-run: pyproject.toml constraints.txt
+# What is installed has the hash that it had when its version was chosen, whichever index serves it. wltui itself
+# has none: it is built by what is there by then.
+define set_up
+@$(PYTHON) -m venv $(VENV)
+@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r $(1)
+@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+endef
+
+$(VENV)/.stamp-run: pyproject.toml requirements/run.txt
 	@echo "setting up wltui in $(VENV): once, about a minute"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e .
+	$(call set_up,requirements/run.txt)
 	@touch $@
 
-$(VENV)/.stamp-test: pyproject.toml constraints.txt
+$(VENV)/.stamp-test: pyproject.toml requirements/test.txt
 	@echo "setting up the tests in $(VENV): once, about a minute"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[test]'
+	$(call set_up,requirements/test.txt)
 	@touch $@ $(VENV)/.stamp-run
+
+# For all Python versions and systems at once; uv asks the index that it is configured for.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
+	--no-header --no-annotate --constraint constraints.txt pyproject.toml requirements/build.in
+
+constraints:
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check uv
+	$(COMPILE) --upgrade --output-file requirements/run.txt
+	$(COMPILE) --upgrade --extra test --output-file requirements/test.txt
 
 # A wheel of the files that git knows, as they were committed: nothing else that lies here can get in.
 wheel: $(VENV)/.stamp-test

@@ -31,6 +31,7 @@ PROGRAMS = (
     "reading",
     "execution_traces",
     "profiles",
+    "steps",
     "dumps",
     "shared_network",
     "accuracy",

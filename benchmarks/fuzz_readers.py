@@ -48,6 +48,14 @@ KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank":
 {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 100.655, "dur": 7,
  "args": {"External id": 3, "Collective name": "allreduce", "In msg nelems": 64, "Out msg nelems": 64,
  "dtype": "Float", "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Seq": 1}},
+{"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 9, "tid": 9, "ts": 130.5, "dur": 9,
+ "args": {"External id": 4, "Input Dims": [[7], [3, 5], [5, 7], [], []],
+ "Input type": ["float", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar"],
+ "Concrete Inputs": ["", "1"]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 132, "dur": 2.5,
+ "args": {"correlation": 6, "External id": 4}},
+{"ph": "X", "cat": "kernel", "name": "sm90_xmma_gemm", "pid": 0, "tid": 7, "ts": 145, "dur": 8,
+ "args": {"External id": 4, "device": 0, "stream": 7, "correlation": 6}},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 101, "dur": 2.5,
  "args": {"correlation": 5, "External id": 3}},
 {"ph": "s", "id": 5, "pid": 9, "tid": 9, "ts": 101, "cat": "ac2g", "name": "ac2g"},
@@ -252,7 +260,8 @@ def profile(path: str, data: bytes) -> Any:
 
     found = open_input(path)
     if isinstance(found, MeasuredRun):
-        run_page(run_recording(found, Parameters()))
+        # Products are read from the file a second time.
+        run_page(run_recording(found, Parameters(gpu="h100" if found.timed else None)))
     return found
 
 
@@ -344,16 +353,17 @@ def dumps(path: str, data: bytes) -> Any:
     """A flight recorder dump, alone and beside that of a second rank, with all that a page makes of it. JSON
     is also read in this process, where its reader is instrumented; a pickle never is.
     """
-    from simcore.flight import worker
+    from simcore.flight.columns import read_table
     from simcore.flight.findings import find_hang
     from simcore.flight.opening import open_dumps
     from simcore.parameters import Parameters, RunInput
     from simcore.render.report.pages import run_page
     from simcore.runs.hung import run_dumps
+    from simcore.unpickling.worker import reply_to
     from simcore.workload.ignored_files import IgnoredFiles
 
     if data[:1] != b"\x80":
-        worker.reply_to(data)
+        reply_to(data, read_table)
     folder = Path(f"{path}-ranks")
     folder.mkdir(exist_ok=True)
     (folder / "rank_0").write_bytes(data)
@@ -374,6 +384,43 @@ def _dumps() -> list[bytes]:
     return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
 
 
+def snapshots(path: str, data: bytes) -> Any:
+    """A memory snapshot, alone and beside that of a second rank, with all that a page makes of it. What it
+    holds is also read in this process, where its reader is instrumented, from JSON: a pickle never is.
+    """
+    from simcore.parameters import Parameters, RunInput
+    from simcore.render.report.pages import run_page
+    from simcore.runs.snapshot import run_snapshots
+    from simcore.snapshots.columns import read_table
+    from simcore.snapshots.opening import open_snapshots
+    from simcore.unpickling.worker import reply_to
+    from simcore.workload.ignored_files import IgnoredFiles
+
+    if data[:1] != b"\x80":
+        reply_to(data, read_table)
+    folder = Path(f"{path}-ranks")
+    folder.mkdir(exist_ok=True)
+    (folder / "rank_0").write_bytes(data)
+    (folder / "rank_1").write_bytes(_snapshots()[1])
+    record = open_snapshots(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
+    run = run_snapshots(RunInput(record, Parameters()))
+    run_page(run)
+    for track_id in range(len(run.tracks)):
+        for stream in (None, *run.lanes.streams(track_id)):
+            run.lanes.content(track_id, stream)
+    return record
+
+
+def _snapshots() -> list[bytes]:
+    """Small snapshots as pickles of both protocols, and as JSON."""
+    import pickle
+
+    from tests.snapshots.made import random_run, snapshot
+
+    made = [snapshot(random_run(seed, 14, expandable=seed == 1)) for seed in range(2)]
+    return [pickle.dumps(made[0], 2), pickle.dumps(made[1], 4), json.dumps(made[0]).encode()]
+
+
 def cluster(path: str, data: bytes) -> Any:
     from simcore.cluster.files import read_cluster_file
 
@@ -390,6 +437,37 @@ def busbw(path: str, data: bytes) -> Any:
     from simcore.compat.simai_busbw import BusbwFile
 
     return BusbwFile(path)
+
+
+def nccl_tests(path: str, data: bytes) -> Any:
+    """What nccl-tests printed, with bandwidths between and beyond its sizes."""
+    from simcore.collectives.nccl_tests import read_measured
+
+    tables = read_measured(path)
+    for table in tables:
+        for size in (1, 1 << 20, 1 << 40, *(one.size for one in table.times[:8])):
+            table.busbw_of(size)
+    return tables
+
+
+def followed_log(path: str, data: bytes) -> Any:
+    """A log that comes in two halves, with the page of its steps."""
+    from simcore.measured import MeasuredRun
+    from simcore.parameters import OpeningOptions, Parameters
+    from simcore.render.report.pages import run_page
+    from simcore.runs.measured import run_recording
+    from simcore.sources.following import Follower
+
+    follower = Follower(path, OpeningOptions(step="all"))
+    Path(path).write_bytes(data[: len(data) // 2])
+    runs = [follower.look()]
+    with open(path, "ab") as file:
+        file.write(data[len(data) // 2 :])
+    runs.append(follower.look())
+    for run in runs:
+        if isinstance(run, MeasuredRun):
+            run_page(run_recording(run, Parameters()))
+    return runs[-1]
 
 
 def parameters(path: str, data: bytes) -> Any:
@@ -413,6 +491,7 @@ def session(path: str, data: bytes) -> Any:
     from tui.state.files import read_text
     from tui.state.session_content import parse_session
 
+    os.chmod(path, 0o600)
     try:
         return parse_session(read_text(path) or "")
     except InvalidSession as error:
@@ -653,6 +732,11 @@ def _small_simai() -> list[bytes]:
     return [*whole, *rows, SMALL["old_transformer.txt"]]
 
 
+def _kept(pattern: str) -> list[bytes]:
+    """The files of tests of recordings that fit a pattern."""
+    return [path.read_bytes() for path in sorted((ROOT / "tests/kineto").glob(pattern))]
+
+
 # What reads, and what it is seeded with.
 TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]] = {
     "simai": (workload, _small_simai),
@@ -661,12 +745,18 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "op-table-json": (workload, lambda: [SMALL["op_table.json"]]),
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
-    "chrome": (profile, lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}"]),
-    "training-log": (profile, lambda: [LOG]),
+    "chrome": (
+        profile,
+        lambda: [CHROME, b'{"traceEvents": ' + CHROME + b"}", *_kept("chrome_traces/*.json")],
+    ),
+    "training-log": (profile, lambda: [LOG, *_kept("cases/*.log")]),
+    "followed-log": (followed_log, lambda: [LOG, *_kept("cases/*.log")]),
+    "nccl-tests": (nccl_tests, lambda: _kept("../networks/nccl_tests/*")),
     "trace-map": (trace_map, lambda: [TRACE_MAP]),
     "nsys": (profile, _export),
     "execution-trace": (traces, _traces),
     "flight-recorder": (dumps, _dumps),
+    "memory-snapshot": (snapshots, _snapshots),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),
@@ -701,13 +791,19 @@ READERS = {
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
     "simcore/cluster/files/source.py": "cluster-toml",
+    "simcore/collectives/nccl_tests.py": "nccl-tests",
     "simcore/compat/astra2_rules.py": "execution-trace",
     "simcore/compat/astra2_system.py": "comm-groups",
     "simcore/flight/opening.py": "flight-recorder",
-    "simcore/flight/process.py": "flight-recorder",
-    "simcore/flight/worker.py": "flight-recorder",
+    "simcore/unpickling/process.py": "flight-recorder",
+    "simcore/unpickling/worker.py": "flight-recorder",
+    "simcore/flight/columns.py": "flight-recorder",
+    "simcore/snapshots/columns.py": "memory-snapshot",
+    "simcore/snapshots/opening.py": "memory-snapshot",
+    "simcore/snapshots/history.py": "memory-snapshot",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
+    "simcore/kineto/products.py": "kineto",
     "simcore/kineto/chrome/events.py": "chrome",
     "simcore/kineto/events.py": "kineto",
     "simcore/kineto/loading.py": "kineto",
@@ -731,6 +827,7 @@ READERS = {
     "simcore/sources/trace_maps.py": "trace-map",
     "simcore/sweeping/clusters.py": "slurm",
     "simcore/sweeping/point_lines.py": "sweep-results",
+    "simcore/sources/following.py": "followed-log",
     "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
     "simcore/workload/formats/op_table_json.py": "op-table-json",

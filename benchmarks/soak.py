@@ -1,21 +1,28 @@
 """The screen under random keys, for as long as you like: crashes, silence, growing memory, wrong pictures.
 
 Every binding of every screen and prompt, words typed into prompts, pastes, the mouse, other sizes, in a
-pseudo-terminal read by a terminal emulator. Sessions are numbered: what session N does follows from --seed
-and N alone (not what the machine's load makes of it). Every PROBE actions the screen must answer Ctrl+L,
-draw what it showed before, and not have grown over MOST_MB. A session ends as a user ends it: the terminal
-is restored, the status 0.
+pseudo-terminal read by a terminal emulator. Sessions are numbered: session N opens the kind of run N of RUNS,
+and what it does follows from --seed and N alone (not what the machine's load makes of it). Every PROBE
+actions the screen must answer Ctrl+L, draw what it showed before, and not have grown over MOST_MB. A session
+ends as a user ends it: the terminal is restored, the status 0.
 
-Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--session N] [--steps N]
---session runs that session alone. On a failure: the seed, the session, the last keys, the screen; status 1.
+Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--session N] [--steps N] [--run KIND]...
+       [--screens] [--flat] [--load N]
+--session runs that session alone, --run sessions of these kinds of runs. --screens: a session of --steps
+actions on each screen, which is opened again after each probe. --flat: one session for --minutes, which fails
+where memory grows by over MOST_GROWTH_MB in the second half; parameters make a run of another size, replays
+of a profile are as large as it is (--run kineto). --load: so many processes compute beside it.
+On a failure: the seed, the session, the last keys, the screen; status 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,17 +39,25 @@ from textual.binding import Binding  # noqa: E402
 from tests.tui.pseudo_terminal import wltui  # noqa: E402
 from tui.app import WltuiApp  # noqa: E402
 from tui.keys import key_name  # noqa: E402
-from tui.screens import all_bindings  # noqa: E402
+from tui.screens import SCREENS, all_bindings  # noqa: E402
 
-FIXTURES = ROOT / "fixtures"
-RUNS = (
-    ["002_gpt_1024npu.txt"],
-    ["001_moe_128npu_with_mistakes.txt"],
-    ["002_gpt_1024npu.txt", "--world", "128", "--no-fold", "--slow-rank", "3=1.5"],
-    ["004_megatron_rank7_trace.txt"],
-    ["003_gpt2_large_op_table.txt"],
-    ["000_gpt13b_tp4_old_header.txt", "--network", "shared"],
-)
+RUNS = {
+    "workload": "fixtures/002_gpt_1024npu.txt",
+    "mistakes": "fixtures/001_moe_128npu_with_mistakes.txt",
+    "unfolded": "fixtures/002_gpt_1024npu.txt --world 128 --no-fold --slow-rank 3=1.5",
+    "trace": "fixtures/004_megatron_rank7_trace.txt",
+    "table": "fixtures/003_gpt2_large_op_table.txt",
+    "shared": "fixtures/000_gpt13b_tp4_old_header.txt --network shared",
+    "kineto": "tests/kineto/cases/late_by_data_loading",
+    "hang": "fixtures/hangs/other_order",
+    "steps": "tests/kineto/cases/pipeline_chrome.json",
+    "flows": "fixtures/000_gpt13b_tp4_old_header.txt --network flows --cluster spectrum-x:8 --world 8",
+    "inference": "fixtures/inputs/infer_pp4.txt",
+    "execution": "fixtures/inputs/group0",
+    "model": "--model llama-3-8b --world 64 --tp 4 --pp 4",
+    "replay": "tests/kineto/cases/late_by_data_loading --slow-rank 1=1.5",
+    "pair": "fixtures/000_gpt13b_tp4_old_header.txt --against fixtures/002_gpt_1024npu.txt",
+}
 SIZES = ((80, 24), (120, 36), (200, 50), (60, 12), (30, 8), (12, 3), (240, 60), (81, 25), (1, 1))
 WORDS = (
     "mlp", "att", "rank:3", "fwd", "0", "7", "-1", "1e400", "1.5", "37=1.3", "stage", "a", "\u00e9\u4e2d",
@@ -60,6 +75,7 @@ PROBE = 25
 PATIENCE_S = 60.0
 # What `--no-fold` may take of 1024 ranks, which some actions come to.
 MOST_MB = 600.0
+MOST_GROWTH_MB = 5.0
 # Of what it sent last: a traceback with all its values.
 KEPT_BYTES = 400_000
 REDRAW = "\x0c"
@@ -138,41 +154,55 @@ def actions(choose: random.Random) -> Iterator[Action]:
 
 
 class Session:
-    """One run of the program under its actions. last: the latest of them."""
+    """One run of the program under its actions, on one screen where that is given. last: the latest of
+    them.
+    """
 
-    def __init__(self, seed: int, number: int, folder: str) -> None:
+    def __init__(self, seed: int, number: int, folder: str, screen: str | None = None) -> None:
         self.number = number
+        self.screen = screen
         self.last: deque[Action] = deque(maxlen=80)
         self.memory: list[float] = []
+        self.times: list[float] = []
         self.slowest = 0.0
         self.done = 0
         self.sent = 0
-        self._choose = random.Random(seed * 1_000_003 + number)
-        words = RUNS[number % len(RUNS)]
+        self._choose = random.Random(f"{seed} {number} {screen}" if screen else seed * 1_000_003 + number)
+        kind = list(RUNS)[number % len(RUNS)]
+        words = [str(ROOT / word) if (ROOT / word).exists() else word for word in RUNS[kind].split()]
         answers = number % 2 == 0
         # An answer that a terminal gives between the bytes of a key is lost: the program waits 2 s for it,
         # with the picture that it has to send, and asks no more.
         self._excused = 1 if answers else 0
-        self.words = " ".join(words)
+        self.repeated = f"--seed {seed} --session {number}" + (f" --screens {screen}" if screen else "")
+        self.words = kind if screen is None else f"{kind}, {screen}"
         home = {"HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
-        self.terminal = wltui(
-            str(FIXTURES / words[0]), *words[1:], screen=None, env=home, answers=answers, cwd=folder
-        )
+        self.terminal = wltui(*words, screen=screen, env=home, answers=answers, cwd=folder)
 
     def run(self, steps: int, until: float) -> None:
         """Act, look, and end it. Raises Found."""
         with self.terminal as terminal:
-            self._wait(lambda: "quit" in terminal.lines[-1], "the first screen")
+            self._wait(lambda: terminal.in_alternate_screen, "the first screen")
+            self._settle("the start")
             for action in actions(self._choose):
                 self._act(action)
                 self.done += 1
                 if self.done % PROBE == 0:
                     self._probe()
+                    if self.screen is not None:
+                        self._go_back(SCREENS[self.screen].key)
                 if self.done >= steps or time.monotonic() > until:
                     break
                 if terminal.process.poll() is not None:
                     self._over("the next key")
             self._end()
+
+    def _go_back(self, key: str) -> None:
+        """Out of a prompt, of one over it, and to the screen of a key."""
+        for keys in ("\x1b", "\x1b", key):
+            self.last.append(Action(keys))
+            self.terminal.press(keys)
+            self._settle(keys)
 
     def _act(self, action: Action) -> None:
         self.last.append(action)
@@ -213,27 +243,35 @@ class Session:
 
     def _probe(self) -> None:
         """The screen answers, with the picture that it showed, and has not grown too much."""
-        self._settle("what was pressed")
+        is_asleep = self._settle("what was pressed")
         before = self.terminal.lines
-        count = self.sent
-        self.terminal.press(REDRAW)
-        self._wait(lambda: self.sent > count, "Ctrl+L")
-        self._settle("Ctrl+L")
+        self._wait_for_redraw("Ctrl+L")
+        is_asleep = self._settle("Ctrl+L") and is_asleep
         after = self.terminal.lines
         # What is said in the last row stays until the next key, which this one is.
         pairs = zip(before[:-1], after[:-1], strict=True)
-        wrong = [pair for pair in pairs if pair[0] != pair[1]]
+        wrong = [pair for pair in pairs if is_asleep and pair[0] != pair[1]]
         if wrong and self._excused:
             self._excused -= 1
         elif wrong:
             shown = "\n".join(f"  {old.rstrip()}\n  {new.rstrip()}" for old, new in wrong[:6])
             raise Found(f"{len(wrong)} rows differ when the same is drawn again:\n{shown}")
         self.memory.append(_resident_mb(self.terminal.process.pid))
+        self.times.append(time.monotonic())
         if self.memory[-1] > MOST_MB:
             raise Found(f"{self.memory[-1]:.0f} MB, budget {MOST_MB:.0f}")
 
-    def _settle(self, what: str) -> None:
-        """Read until the program sleeps: on a busy machine it may be quiet and not be done."""
+    def _wait_for_redraw(self, what: str) -> None:
+        """Presses Ctrl+L and waits for its answer."""
+        count = self.sent
+        self.terminal.press(REDRAW)
+        self._wait(lambda: self.sent > count, what)
+
+    def _settle(self, what: str) -> bool:
+        """Reads until the program sleeps: on a busy machine it may be quiet and not be done. Returns False
+        where it works on behind a screen that answers, as with what would make a run of millions of spans
+        shorter.
+        """
         quiet, stopped = 0, False
         begin = time.monotonic()
         while quiet < 3:
@@ -242,12 +280,14 @@ class Session:
             quiet = 0 if size or _awake(self.terminal.process.pid) else quiet + 1
             if time.monotonic() - begin > PATIENCE_S:
                 if stopped or "simulating" not in self.terminal.text:
-                    raise Found(f"still at work after {PATIENCE_S:.0f} s: {what}")
+                    self._wait_for_redraw(what)
+                    return False
                 # Random values make a run of minutes now and then: what the screen offers must end it.
                 stopped, begin = True, time.monotonic()
                 self.terminal.press("5\x1b\x1b\x1b")
         self.slowest = max(self.slowest, time.monotonic() - begin)
         del self.terminal.raw[:-KEPT_BYTES]
+        return True
 
     def _end(self) -> None:
         terminal = self.terminal
@@ -280,6 +320,12 @@ class Session:
         lines = [line.strip("│ \r") for line in text.split("\n")]
         return [line for line in lines if re.match(r"/\S+\.py:\d+ in |\w+(Error|Exception|Found): ", line)]
 
+    def growth_mb(self) -> float:
+        """By how much more memory was taken in the second half of the time than in the first."""
+        half = (self.times[0] + self.times[-1]) / 2
+        before = max(mb for mb, at in zip(self.memory, self.times, strict=True) if at <= half)
+        return max(self.memory) - before
+
     def figures(self) -> str:
         """One line: steps, bytes, the slowest answer, memory at the first probe, halfway, last and most."""
         memory = self.memory or [0.0]
@@ -309,6 +355,23 @@ def _resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def run_session(session: Session, steps: int, until: float) -> bool:
+    """Runs a session and prints its line, and what went wrong; whether something did."""
+    found: Found | None = None
+    try:
+        session.run(steps, until)
+    except Quit:
+        pass
+    except Found as error:
+        found = error
+        keys = "\n".join(f"  {action}" for action in session.last)
+        print(f"FAILED: {session.repeated}, step {session.done}: {found}")
+        print(f"the last keys:\n{keys}\nthe screen:\n{session.terminal.text}")
+        print("\n".join(["the traceback's places:", *session.places()]))
+    print(session.figures(), flush=True)
+    return found is not None
+
+
 def main() -> int:
     """Sessions one after the other. Exit status 1 when one failed."""
     parser = argparse.ArgumentParser()
@@ -316,29 +379,43 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--session", type=int)
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--run", action="append", choices=RUNS, default=[])
+    parser.add_argument("--screens", nargs="?", const=",".join(SCREENS))
+    parser.add_argument("--flat", action="store_true")
+    parser.add_argument("--load", type=int, default=0)
     given = parser.parse_args()
     print(f"python {sys.version.split()[0]}, seed {given.seed}, {given.steps} steps a session")
     print("session   steps     MB  slowest s  first MB  half MB  last MB  most MB   run")
-    until = time.monotonic() + given.minutes * 60
-    number, failed = given.session or 0, False
-    while time.monotonic() < until:
-        with tempfile.TemporaryDirectory() as folder:
-            session = Session(given.seed, number, folder)
-            try:
-                session.run(given.steps, until)
-            except Quit:
-                pass
-            except Found as found:
-                keys = "\n".join(f"  {action}" for action in session.last)
-                print(f"FAILED: --seed {given.seed} --session {number}, step {session.done}: {found}")
-                print(f"the last keys:\n{keys}\nthe screen:\n{session.terminal.text}")
-                print("\n".join(["the traceback's places:", *session.places()]))
-                failed = True
-            print(session.figures(), flush=True)
-        number += 1
-        if given.session is not None:
-            break
-    return int(failed)
+    beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.load)]
+    try:
+        return int(run_all(given, time.monotonic() + given.minutes * 60))
+    finally:
+        for one in beside:
+            one.kill()
+
+
+def run_all(given: argparse.Namespace, until: float) -> bool:
+    """Runs what was asked for; whether a session failed."""
+    kinds = [list(RUNS).index(kind) for kind in given.run]
+    if given.session is not None:
+        numbers = iter([given.session])
+    elif given.screens or given.flat:
+        numbers = iter(kinds or range(len(RUNS)))
+    else:
+        numbers = (number for number in itertools.count() if not kinds or number % len(RUNS) in kinds)
+    failed = False
+    for number in numbers:
+        for screen in given.screens.split(",") if given.screens else (None,):
+            if time.monotonic() > until:
+                return failed
+            with tempfile.TemporaryDirectory() as folder:
+                session = Session(given.seed, number, folder, screen)
+                failed |= run_session(session, sys.maxsize if given.flat else given.steps, until)
+                if given.flat:
+                    growth = session.growth_mb()
+                    print(f"memory of the second half: {growth:+.1f} MB, budget {MOST_GROWTH_MB:.0f}")
+                    return failed or growth > MOST_GROWTH_MB
+    return failed
 
 
 if __name__ == "__main__":

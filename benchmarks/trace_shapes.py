@@ -1,5 +1,5 @@
-"""What reading traces of five shapes takes, and one of a million kernels in a step: processor time against
-`json.load` of the same bytes, and the most memory against the size of the file.
+"""What reading traces of five shapes takes, Chrome traces of three, and a trace of a million kernels in a
+step: processor time against `json.load` of the same bytes, and the most memory against the size of the file.
 
 Reports and json.load run in turns, and the middle of their ratios counts: what else the machine does
 lengthens both. Usage: python benchmarks/trace_shapes.py [MB] [--runs N] [--million] [--only SHAPE]; MB of
@@ -102,6 +102,55 @@ def bare_kernels() -> _Events:
         )  # fmt: skip
 
 
+def _of_ranks(
+    name: str, cat: str, rank: int, thread: str, ts: float, dur: float, **args: Any
+) -> dict[str, Any]:
+    return {
+        "ph": "X", "cat": cat, "name": name, "pid": rank, "tid": thread, "ts": ts, "dur": dur, "args": args,
+    }  # fmt: skip
+
+
+def passes_of_ranks() -> _Events:
+    """Steps of 8 stages and 32 micro-batches, each pass with its transfers, as a straggler study has them."""
+    for step in count():
+        for stage in range(8):
+            yield {"ph": "M", "name": "process_name", "pid": stage, "args": {"name": f"PP rank {stage}"}}
+            for mb in range(32):
+                for name, at, dur in (("forward", 0.0, 900.0), ("backward", 40000.0, 1800.0)):
+                    ts = step * 1e5 + stage * 1000 + mb * 1000 + at
+                    args = {"step": step, "model_chunk": 0, "mb_id": mb, "seq_id": mb * 7}
+                    yield _of_ranks(f"{name}-recv", f"{name}-recv", stage, "pp-comm", ts - 50, 50.0, **args)
+                    yield _of_ranks(f"{name}-compute", f"{name}-compute", stage, "compute", ts, dur, **args)
+                    yield _of_ranks(f"{name}-send", f"{name}-send", stage, "pp-comm", ts + dur, 50.0, **args)
+
+
+def begins_and_ends() -> _Events:
+    """Passes of 8 ranks as begins and ends, whose ends say what they are, as MegatronApp writes them."""
+    for number in count():
+        step, mb = divmod(number, 64)
+        for rank in range(8):
+            own = {"name": "forward", "cname": "thread_state_running", "pid": rank, "tid": 1}
+            at = number * 1000 + rank * 10
+            yield own | {"ph": "B", "ts": at, "args": {"iteration": step}}
+            place = {"iteration": step, "microbatch": mb, "model_chunk": 0, "pp_rank": rank}
+            yield own | {"ph": "E", "ts": at + 900, "args": place}
+
+
+def calls_of_a_program() -> _Events:
+    """Calls of Python eight deep, which no rule knows, as VizTracer writes them."""
+    for number in count():
+        for depth in range(8):
+            yield {
+                "pid": 7001, "tid": 7001, "ts": number * 20 + depth * 0.5, "ph": "X", "cat": "fee",
+                "dur": 18.0 - depth, "name": f"call_{depth} (/home/me/module_{number % 50}.py:{depth})",
+            }  # fmt: skip
+
+
+CHROME: dict[str, Callable[[], _Events]] = {
+    "passes of ranks": passes_of_ranks,
+    "begins and ends": begins_and_ends,
+    "calls of a program": calls_of_a_program,
+}
 SHAPES: dict[str, Callable[[], _Events]] = {
     "few long kernels": few_long,
     "many short ones": many_short,
@@ -111,16 +160,20 @@ SHAPES: dict[str, Callable[[], _Events]] = {
 }
 
 
-def write(path: Path, events: _Events, most_bytes: float) -> float:
-    """Writes a trace of about so many bytes in one step; returns its MB."""
+def write(path: Path, events: _Events, most_bytes: float, is_chrome: bool = False) -> float:
+    """Writes a trace of about so many bytes, of a profiler in one step; returns its MB."""
     parts, size, last = [""], 0, 0.0
     for event in events:
         text = json.dumps(event, separators=(",", ":"))
         parts.append(text)
         size += len(text) + 1
-        last = max(last, event["ts"] + event["dur"])
+        last = max(last, event.get("ts", 0) + event.get("dur", 0))
         if size >= most_bytes:
             break
+    if is_chrome:
+        text = '{"traceEvents": [' + ",".join(parts[1:]) + "]}"
+        path.write_text(text)
+        return len(text) / 1e6
     parts[0] = json.dumps(_event("user_annotation", "ProfilerStep#1", 1, 0, last + 1))
     text = '{"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [' + ",".join(parts) + "]}"
     path.write_text(text)
@@ -156,9 +209,9 @@ def main(words: list[str]) -> int:
     table = Table(f"middle of {options.runs} pairs, s of the processor")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        for name, shape in SHAPES.items():
+        for name, shape in {**SHAPES, **CHROME}.items():
             if options.only in name:
-                size = write(path, shape(), options.megabytes * 1e6)
+                size = write(path, shape(), options.megabytes * 1e6, name in CHROME)
                 measure(table, name, path, size, options.runs, None)
         if options.million:
             size = write(path, islice(bare_kernels(), MILLION), float("inf"))

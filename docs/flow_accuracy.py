@@ -52,6 +52,8 @@ def parameters_of(run: dict[str, Any]) -> Parameters:
         send_latency=latency,
         nvls="on" if environment.get("AS_NVLS_ENABLE") == "1" else "off",
         pxn="on" if environment.get("AS_PXN_ENABLE") == "1" else "off",
+        congestion="none" if "ccnone" in run["conf"] else "dcqcn",
+        dialect="simai-sim",
     )
 
 

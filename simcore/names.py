@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-Dialect = Literal["simai", "astra-sim-1"]
-WORKLOAD_DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
+Dialect = Literal["simai", "simai-sim", "astra-sim-1"]
+WORKLOAD_DIALECTS: tuple[Dialect, ...] = ("simai", "simai-sim", "astra-sim-1")
 # The dialect of execution traces with ASTRA-sim 2.x's rules instead of wltui's.
 ASTRA_SIM_2 = "astra-sim-2"
 DIALECTS = (*WORKLOAD_DIALECTS, ASTRA_SIM_2)
@@ -35,9 +35,10 @@ COLLECTIVES = {
 PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
 # Topologies that are generated, `NAME:GPUS`, in simcore/topology/generators.py.
 TOPOLOGY_NAMES = ("spectrum-x:N", "hpn:N", "dcn:N", "fat-tree:K")
-# What of packets counts for flows, the hashes that choose among paths.
+# What of packets counts for flows, the hashes that choose among paths, what slows flows down.
 FLOW_MODELS = ("ns3", "plain")
-ECMP_NAMES = ("simai", "seeded")
+ECMP_NAMES = ("simai", "seeded", "balanced")
+CONGESTION_NAMES = ("none", "dcqcn")
 # GPUs whose constants are known; they are in simcore/model/gpus.toml.
 GPU_NAMES = ("a100-40", "a100-80", "h100", "h200", "b200", "gb200", "mi300x", "h20")
 # Trainers whose kernels and launches are known; they are in simcore/model/engines.py.
@@ -54,3 +55,5 @@ NIC_TYPES = {"cx7": 48.5, "cx6": 23.5, "bf3": 48.5}
 # (`simcore.program.schedules` has all schedules).
 V_SCHEDULES = ("zb-v", "v-half", "v-min", "dualpipev")
 TWO_WAY_SCHEDULES = ("dualpipe",)
+# The schedule of an inference step, which no training step can have.
+FORWARD_ONLY = "forward-only"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from simcore.diagnostics import UsageError, printable
 from simcore.names import (
     ALGORITHMS,
+    CONGESTION_NAMES,
     DIALECTS,
     ECMP_NAMES,
     ENGINE_NAMES,
@@ -34,21 +35,30 @@ G = TypeVar("G", bound="RunInput")
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 # Kinds of inputs: workloads and models are simulated, traces displayed as measured or replayed, execution
 # traces run. A `file` is a workload that states its rows; those of a model are made.
-# Dumps of a flight recorder take no parameters.
-Input = Literal["workload", "model", "trace", "execution", "file", "dumps"]
+# Dumps of a flight recorder and memory snapshots take no parameters.
+Input = Literal["workload", "model", "trace", "execution", "file", "dumps", "snapshot"]
 _WORKLOAD_OR_TRACE: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
 _FILE: tuple[Input, ...] = ("file",)
 _MODEL_OR_FILE: tuple[Input, ...] = ("model", "file")
+# What a model's step is, simulated or measured.
+_MODEL_OR_TRACE: tuple[Input, ...] = ("model", "trace")
 _WORKLOAD_OR_EXECUTION: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
 _EXECUTION: tuple[Input, ...] = ("execution",)
+_NOUNS: dict[Input, str] = {
+    "execution": "execution traces", "dumps": "flight recorder dumps", "snapshot": "memory snapshots"
+}  # fmt: skip
 _ON_OFF = ("on", "off")
 _OFF_ON = ("off", "on")
 
 # Parameters that only flows have.
-FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn")
+FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn", "congestion")
+# Those, and what changes the topology that flows need, or who uses it.
+TOPOLOGY_FIELDS = (*FLOW_FIELDS, "link_rate", "other_job", "job_gpus", "other_job_gpus")
+# Parameters that say what a measured step computes: they change no time of it.
+USE_FIELDS = ("model", "gpu", "global_batch", "microbatch_size", "seq")
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
 MOST_CHUNKS = 1024
 
@@ -110,6 +120,8 @@ class Parameters(Struct, frozen=True):
     """The memory bandwidth for reductions, GB/s."""
     collective_optimization: str | None = None
     """One of `OPTIMIZATIONS`."""
+    link_rate: tuple[str, ...] = ()
+    """Factors `A-B=X` on the rate of the link between two nodes of a topology, 0 of one that fails."""
     network: str = "analytical"
     """The name of the network model."""
     nvlink: float | None = None
@@ -136,6 +148,14 @@ class Parameters(Struct, frozen=True):
     """`on` has the switch of a server make all-reduces."""
     pxn: str = "off"
     """`on` takes flows to another rail over NVLink first."""
+    congestion: str = "none"
+    """What slows flows down where queues are long, one of `CONGESTION_NAMES`."""
+    other_job: str | None = None
+    """The file of another job on the same topology."""
+    job_gpus: str | None = None
+    """The GPUs of the ranks, None for the first ones."""
+    other_job_gpus: str | None = None
+    """The GPUs of the other job, None for those behind the ranks."""
     compute_scale: float = 1.0
     """A factor on compute durations."""
     comm_scale: float = 1.0
@@ -178,6 +198,14 @@ class Parameters(Struct, frozen=True):
     """Sequences of a step."""
     seq: int | None = None
     """Tokens of a sequence."""
+    prefill: int | None = None
+    """Tokens of each prompt of an inference step, which has no backward."""
+    decode: int | None = None
+    """Sequences of a replica that get their next token in an inference step."""
+    context: int | None = None
+    """Tokens of each such sequence in the cache."""
+    kv_dtype: str | None = None
+    """The type of the cache of keys and values."""
     seq_imbalance: str | None = None
     """How documents are packed into sequences."""
     sequence_parallel: str | None = None
@@ -240,6 +268,8 @@ class Parameters(Struct, frozen=True):
     """Whether the output layer and the loss take the place of a layer."""
     pipeline_layout: str | None = None
     """Where layers are, as Megatron-LM writes it."""
+    model: str | None = None
+    """The model that a measured step trains: a name or the path of a file."""
     gpu: str | None = None
     """A name or the path of a file."""
     memory_limit: str | None = None
@@ -266,6 +296,11 @@ class Parameters(Struct, frozen=True):
         return of(**{name: getattr(self, name) for name in of.__struct_fields__})
 
     @property
+    def routes(self) -> tuple[tuple[int, ...], ...]:
+        """The routes of a schedule file, which no flag states: `with_chunks_of_schedule` fills them in."""
+        return ()
+
+    @property
     def explicit_names(self) -> frozenset[str]:
         """The names of the parameters that are not at their default."""
         return frozenset(flag.field for flag in self.explicit_flags())
@@ -285,12 +320,12 @@ class Parameters(Struct, frozen=True):
         if not others:
             return
         options = ", ".join(others)
-        if of in ("execution", "dumps"):
+        if of in _NOUNS:
             verb = "has" if len(others) == 1 else "have"
-            what = "execution traces" if of == "execution" else "flight recorder dumps"
+            what = _NOUNS[of]
             raise UsageError(f"{options} {verb} no meaning for {what}")
         not_of_files = [flag for flag in self.explicit_flags() if not applies_to(flag, "workload")]
-        if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
+        if of == "workload" and all("model" in flag.of for flag in not_of_files):
             raise UsageError(
                 f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit"
             )
@@ -304,7 +339,7 @@ class Parameters(Struct, frozen=True):
             expected = "rank traces" if there == {"trace"} else "execution traces"
             raise UsageError(f"{options}: found a workload file, expected {expected}")
         verb = "has" if len(others) == 1 else "have"
-        *first, last = (flag.option for flag in FLAGS if of in flag.of)
+        *first, last = (flag.option for flag in FLAGS if of in flag.of and flag.field not in USE_FIELDS)
         raise UsageError(
             f"{options} {verb} no meaning for a trace; its replay takes {', '.join(first)} and {last}"
         )
@@ -324,10 +359,13 @@ class Parameters(Struct, frozen=True):
             # Parameters of files that AICB wrote are printed only where they are given.
             explicit = self.explicit_names
             there = [name for name in there if "file" not in flag_of(name).of or name in explicit]
+        if of == "trace":
+            # Most traces are not asked how well they use their GPUs.
+            there = [name for name in there if name not in USE_FIELDS or name in self.explicit_names]
         if self.network != "flows":
             # As of AICB's files: reports of the other networks are as they were without these.
             explicit = self.explicit_names
-            there = [name for name in there if name not in FLOW_FIELDS or name in explicit]
+            there = [name for name in there if name not in TOPOLOGY_FIELDS or name in explicit]
         values = {name: getattr(self, name) for name in there}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -572,6 +610,14 @@ FLAGS: tuple[Flag, ...] = (
         OPTIMIZATIONS,
         of=_WORKLOAD_OR_EXECUTION,
     ),
+    Flag(
+        "link_rate",
+        "cluster",
+        "words",
+        "",
+        "A-B=X",
+        "rate of the link between nodes A and B of a topology times X; 0: it fails (repeatable)",
+    ),
     Flag("network", "network", "word", "", "MODEL", "network model", of=_WORKLOAD_OR_EXECUTION),
     Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),
     Flag("nic", "network", "positive", "GiB/s", "GIBPS", "one NIC, for simai-auto (default: by type)"),
@@ -606,7 +652,7 @@ FLAGS: tuple[Flag, ...] = (
         "word",
         "",
         "NAME",
-        "the hash that chooses a path: SimAI's (default) or another (plain), for flows",
+        "how a path is chosen: SimAI's hash (default), another (plain), or all equally, for flows",
         ECMP_NAMES,
     ),
     Flag(
@@ -626,6 +672,27 @@ FLAGS: tuple[Flag, ...] = (
         "WORD",
         "all-reduces go to another rail over NVLink (default off), for flows",
         _OFF_ON,
+    ),
+    Flag(
+        "congestion",
+        "network",
+        "word",
+        "",
+        "WORD",
+        "what slows flows down at long queues (default none), for flows",
+        CONGESTION_NAMES,
+    ),
+    Flag("other_job", "network", "text", "", "FILE2", "another job that uses the same topology, for flows"),
+    Flag(
+        "job_gpus", "network", "text", "", "GPUS", "GPUs of the ranks: 0-63 (default: the first), for flows"
+    ),
+    Flag(
+        "other_job_gpus",
+        "network",
+        "text",
+        "",
+        "GPUS",
+        "GPUs of the other job (default: the next), for flows",
     ),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),
@@ -779,7 +846,7 @@ FLAGS: tuple[Flag, ...] = (
         "sequences",
         "N",
         "sequences of a micro-batch (default 1)",
-        of=_MODEL,
+        of=_MODEL_OR_TRACE,
     ),
     Flag(
         "global_batch",
@@ -788,9 +855,54 @@ FLAGS: tuple[Flag, ...] = (
         "sequences",
         "N",
         "sequences of a step (default: one micro-batch on each replica)",
+        of=_MODEL_OR_TRACE,
+    ),
+    Flag(
+        "seq",
+        "model",
+        "count",
+        "tokens",
+        "N",
+        "tokens of a sequence (default: the model's)",
+        of=_MODEL_OR_TRACE,
+    ),
+    Flag(
+        "prefill",
+        "model",
+        "count",
+        "tokens",
+        "TOKENS",
+        "in place of training, one pass forward of prompts of so many tokens",
         of=_MODEL,
     ),
-    Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
+    Flag(
+        "decode",
+        "model",
+        "count",
+        "sequences",
+        "BATCH",
+        "in place of training, one pass forward that gives BATCH sequences of each replica their next token",
+        of=_MODEL,
+    ),
+    Flag(
+        "context",
+        "model",
+        "count",
+        "tokens",
+        "TOKENS",
+        "with --decode, tokens of each sequence in the cache of keys and values",
+        of=_MODEL,
+    ),
+    Flag(
+        "kv_dtype",
+        "model",
+        "word",
+        "",
+        "TYPE",
+        "with --prefill or --decode, the type of the cache of keys and values (default bf16)",
+        ("bf16", "fp8"),
+        of=_MODEL,
+    ),
     Flag(
         "seq_imbalance",
         "model",
@@ -938,7 +1050,7 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "lognormal:SIGMA|FILE",
         "how unevenly tokens go to experts: drawn at random (--seed), or a file with a number for each "
-        "expert or each rank of an expert group (default: all get the same)",
+        "expert or each rank of an expert group, or a line for each layer (default: all get the same)",
         of=_MODEL,
     ),
     Flag(
@@ -1089,14 +1201,24 @@ FLAGS: tuple[Flag, ...] = (
         of=_MODEL,
     ),
     Flag(
+        "model",
+        "model",
+        "text",
+        "",
+        "NAME|FILE",
+        "a model instead of FILE: a name of `wltui models`, a config.json or its like, or wltui's TOML; "
+        "beside a trace what it trains, for its MFU",
+        of=_TRACE,
+    ),
+    Flag(
         "gpu",
         "model",
         "text",
         "",
         "NAME|FILE",
         f"the GPU, with its cluster (default h100; {', '.join(GPU_NAMES)}), or a TOML file; "
-        "of an AICB file only its peak and memory",
-        of=_MODEL_OR_FILE,
+        "of an AICB file only its peak and memory; of a trace the peak of its products",
+        of=("model", "file", "trace"),
     ),
     Flag(
         "memory_limit",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
+from simcore.diagnostics import UsageError, printable
 from simcore.records import NamedTuple
 
+# The most ranks that are listed by a text.
+_MOST_STATED = 10**6
+_RANKS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?(?:\+([0-9]{1,7})\*([0-9]{1,7}))?")
 # Listing so many ranks takes a millisecond.
 _MAX_LISTED = 4096
 
@@ -159,3 +164,27 @@ def describe_position(position: tuple[int, int, int]) -> str:
     """Returns the position of a rank in words, `stage 3, dp 0, tp 1`. position: (tp, dp, stage)."""
     tp, dp, stage = position
     return f"stage {stage}, dp {dp}, tp {tp}"
+
+
+def parse_ranks(option: str, text: str) -> RankSet:
+    """Returns `0-7,64` as ranks, also blocks as reports print them (`0-7+64*16`). Raises UsageError."""
+    ranks: set[int] = set()
+    for item in text.split(","):
+        match_ = _RANKS.fullmatch(item)
+        if match_ is None:
+            raise UsageError(
+                f"{option} {printable(text, 60)}: ranks are expected, for example 0-7,64 "
+                f"(found `{printable(item, 40)}`)"
+            )
+        first, last = int(match_[1]), int(match_[2] or match_[1])
+        stride, repeats = int(match_[3] or 0), int(match_[4] or 1)
+        if last < first or last + stride * (repeats - 1) >= _MOST_STATED:
+            raise UsageError(
+                f"{option} {printable(text, 60)}: `{printable(item, 40)}` is not ascending "
+                f"from 0 to {_MOST_STATED - 1}"
+            )
+        for step in range(repeats):
+            ranks.update(range(first + step * stride, last + step * stride + 1))
+            if len(ranks) == _MOST_STATED:
+                break
+    return RankSet.of(ranks)

@@ -18,11 +18,11 @@ from simcore.cluster import (
 )
 from simcore.compat.simai_network import least_forward_bytes
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.layout import Layout, resolve_layout
+from simcore.layout import Layout, header_diagnostic, resolve_layout
 from simcore.names import Dialect
 from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
 from simcore.networks.model import NetworkModel
-from simcore.parameters import Input, RunInput
+from simcore.parameters import FLOW_FIELDS, Input, Parameters, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
 from simcore.program.schedule_choice import (
@@ -34,6 +34,11 @@ from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
 from simcore.workload.model import DegreeParameters, InputNetwork, ModelParameters
+
+# Parameters that jobs on one topology share.
+_OF_ALL_JOBS = (
+    "cluster", "system", "dim", "network", "link_rate", *FLOW_FIELDS,
+)  # fmt: skip
 
 
 class Rules(NamedTuple):
@@ -48,6 +53,11 @@ class Rules(NamedTuple):
     def queued(self) -> bool:
         """Whether collectives go through the queues of ASTRA-sim 1.0."""
         return self.dialect == "astra-sim-1"
+
+    @property
+    def is_one_stream(self) -> bool:
+        """Whether a rank has one collective at a time, as in SimAI's simulator."""
+        return self.dialect == "simai-sim"
 
 
 class WorkloadPlacement(NamedTuple):
@@ -98,6 +108,8 @@ class Setup(RunInput, frozen=True, dict=True):
         rules = self.rules
         if rules.queued:
             _check_queued(rules.network, parameters.network)
+        if rules.is_one_stream:
+            _check_one_stream(parameters.network, parameters.schedule, parameters.pp)
         cluster_parameters = parameters.part(ClusterParameters)
         choice = choose_cluster(cluster_parameters, self.input_network)
         layout, layout_diagnostics = self._resolve_layout(workload, choice)
@@ -108,7 +120,7 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
-        if workload.header.inference and not rules.queued:
+        if workload.header.inference and workload.maker is None and not rules.queued:
             # Imported here: most files are of training.
             from simcore.workload.inference import with_stages
 
@@ -138,7 +150,8 @@ class Setup(RunInput, frozen=True, dict=True):
     @property
     def least_forward_bytes(self) -> int:
         """The size that a smaller forward collective is raised to, bytes; 0 where none is."""
-        lifts = self.rules.network.lifts_forward and not self.rules.queued
+        rules = self.rules
+        lifts = rules.is_one_stream or (rules.network.lifts_forward and not rules.queued)
         return least_forward_bytes(self.workload) if lifts else 0
 
     @cached_property
@@ -152,7 +165,8 @@ class Setup(RunInput, frozen=True, dict=True):
     @cached_property
     def schedule(self) -> ScheduleParameters:
         """The parameters of the schedule, which the program chooses by its rows."""
-        return self.parameters.part(ScheduleParameters)
+        parameters = self.parameters.part(ScheduleParameters)
+        return replace(parameters, schedule="layer-loop") if self.rules.is_one_stream else parameters
 
     @property
     def is_searched(self) -> bool:
@@ -178,6 +192,39 @@ class Setup(RunInput, frozen=True, dict=True):
         parameters = self.parameters.part(OverrideParameters)
         return parse_overrides(parameters, self.layout.world, len(self.cluster.dims))
 
+    @cached_property
+    def other_job(self) -> Setup | None:
+        """The setup of the job beside this one, on the same topology; None without one. Raises `UsageError`
+        where GPUs are of both.
+        """
+        path, job_gpus = self.parameters.other_job, self.parameters.job_gpus
+        if path is None:
+            return None
+        # Imported here: few runs have another job beside them.
+        from simcore.ranks import RankSet, parse_ranks
+        from simcore.workload import open_workload
+
+        if self.parameters.network != "flows":
+            raise UsageError(f"--other-job {printable(path, 60)}: jobs share links under --network flows")
+        own = (
+            parse_ranks("--job-gpus", job_gpus)
+            if job_gpus is not None
+            else RankSet.of(range(self.layout.world))
+        )
+        other, other_job_gpus = open_workload(path), self.parameters.other_job_gpus
+        shared = {name: getattr(self.parameters, name) for name in _OF_ALL_JOBS}
+        if other_job_gpus is None:
+            # The GPUs behind those of this job: all of them, or as many as the file states ranks.
+            behind = f"{own.last + 1}-{max(self.cluster.npus - 1, own.last + 1)}"
+            world = Setup(other, Parameters(**shared, job_gpus=behind)).layout.world
+            other_job_gpus = f"{own.last + 1}-{own.last + world}"
+        both = sorted(set(own) & set(parse_ranks("--other-job-gpus", other_job_gpus)))
+        if both:
+            raise UsageError(
+                f"--other-job-gpus {printable(other_job_gpus, 60)}: GPU {both[0]} is of the first job"
+            )
+        return Setup(other, Parameters(**shared, job_gpus=other_job_gpus))
+
     def open_network(self, cluster: Cluster | None = None) -> Network:
         """Returns the network of the run, also on another cluster, where its ranks stay in their
         positions.
@@ -192,6 +239,11 @@ class Setup(RunInput, frozen=True, dict=True):
         # `opened` may have the groups and sizes of another run; this one begins with those of the file.
         workload = self.opened.as_written
         parameters.refuse_others("workload" if workload.maker is None else "model")
+        if parameters.decode is not None and parameters.steps > 1:
+            raise UsageError(
+                f"--steps {parameters.steps} with --decode: the next token of a sequence waits for the last "
+                "stage; without --steps it would fit"
+            )
         if workload.maker is None and (parameters.gpu is not None or parameters.memory_limit is not None):
             _check_recovered(workload, parameters.gpu)
         if parameters.without_lines:
@@ -219,8 +271,21 @@ class Setup(RunInput, frozen=True, dict=True):
         degrees = self.parameters.part(DegreeParameters)
         if self.rules.queued:
             return policy_layout(workload, degrees, choice.npus, choice.first_dimension)
+        if self.rules.is_one_stream:
+            # It has no pipeline: the ranks of all stages are replicas.
+            layout, assumed = resolve_layout(workload, replace(degrees, pp=1), choice.npus)
+            stages = workload.header.pp or 1
+            if stages > 1:
+                message = f"pp {stages}: SimAI's simulator has no pipeline, its ranks are replicas"
+                assumed.append(header_diagnostic(workload, "warning", "pp-ignored", message, "pp"))
+            return layout, assumed
         degrees, diagnostics = with_stages_of_schedule(workload, self.parameters.schedule, degrees)
-        layout, assumed = resolve_layout(workload, degrees, choice.npus)
+        npus = choice.npus
+        if self.parameters.job_gpus is not None:
+            from simcore.ranks import parse_ranks
+
+            npus = len(parse_ranks("--job-gpus", self.parameters.job_gpus))
+        layout, assumed = resolve_layout(workload, degrees, npus)
         return layout, [*diagnostics, *assumed]
 
 
@@ -245,6 +310,22 @@ def _check_queued(model: NetworkModel, name: str) -> None:
             f"--network {printable(name, 60)}: dialect astra-sim-1 has its own queues, "
             f"{fitting} fits (--dialect simai takes the rows as SimAI does)"
         )
+
+
+def _check_one_stream(network: str, schedule: str | None, stages: int | None) -> None:
+    """Raises `UsageError` for what dialect simai-sim, with one collective at a time, cannot use."""
+    if network.partition(":")[0] != "flows":
+        raise UsageError(
+            f"--network {printable(network, 60)}: dialect simai-sim sends flows, flows fits "
+            "(--dialect simai runs on every network)"
+        )
+    if schedule not in (None, "layer-loop"):
+        raise UsageError(
+            f"--schedule {printable(str(schedule), 60)}: dialect simai-sim runs the rows once "
+            "forward and once back, layer-loop fits"
+        )
+    if (stages or 1) != 1:
+        raise UsageError(f"--pp {stages}: dialect simai-sim has no pipeline, 1 would fit")
 
 
 def _resolve_cluster(

@@ -13,6 +13,7 @@ from simcore.cluster import Cluster, TransferShape, group_shape
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.engine import Times
 from simcore.engine.pricing import rounds_phases
 from simcore.engine.running import DurationChange, RunPricing
 from simcore.engine.timeline import Timeline
@@ -23,7 +24,7 @@ from simcore.parameters import Parameters, SetupValue
 from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.program.ops import CollectiveCost, OverlapCost, TransferCost
-from simcore.records import Struct, replace
+from simcore.records import NamedTuple, Struct, replace
 from simcore.setup import Setup
 from simcore.units import format_number, plural
 from simcore.workload import Workload
@@ -58,6 +59,8 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
     """How busy all links are over the run; None on a network without links."""
     flow_report: FlowReport | None = None
     """What flows sent over the links of a topology; None without flows."""
+    other_job: Simulation | None = None
+    """The run of the other job on the same topology, at the same time; None without one."""
 
     @property
     def workload(self) -> Workload:
@@ -154,7 +157,54 @@ def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
     return min(runs, key=lambda simulation: simulation.step_time_ns)
 
 
+class PricedRun(NamedTuple):
+    """A run before it is timed."""
+
+    setup: Setup
+    network: Network
+    pricing: RunPricing
+    program: Program
+    folding: Folding
+    diagnostics: tuple[Diagnostic, ...]
+    """What its program and its network have found."""
+
+    def simulated(self, times: Times, other_job: Simulation | None = None) -> Simulation:
+        """Returns the run with its times."""
+        setup, workload = self.setup, self.setup.workload
+        timeline = Timeline(self.program, self.folding, times)
+        flat = [] if setup.rules.network.make_cluster else _flat_groups(workload, self.folding)
+        flat += _straddling_groups(workload, setup.cluster, self.folding)
+        zero = _zero_step(workload, timeline)
+        diagnostics = (*workload.diagnostics, *setup.placement.diagnostics, *self.diagnostics, *flat, *zero)
+        transport = self.pricing.transport
+        links, heat = (None, None) if transport is None else (transport.uses(), transport.heat())
+        flow_report = None if transport is None else transport.flow_report()
+        return Simulation(setup, self.network, timeline, diagnostics, links, heat, flow_report, other_job)
+
+
 def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Simulation:
+    other_run = None if setup.other_job is None else _price(setup.other_job, None)
+    priced_run = _price(setup, order, other_run)
+    try:
+        times = priced_run.pricing.times(cancelled)
+    except OverflowError:
+        raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
+    if other_run is None:
+        return priced_run.simulated(times)
+    assert other_run.pricing.other_times is not None
+    return priced_run.simulated(times, other_run.simulated(other_run.pricing.other_times))
+
+
+def price_other_job(simulation: Simulation) -> RunPricing | None:
+    """Returns the other job of a run, priced, for further runs beside it; None without one."""
+    other = simulation.other_job
+    if other is None:
+        return None
+    folding = other.timeline.folding
+    return RunPricing(other.cluster, other.network, other.program, folding, other.setup.overrides)
+
+
+def _price(setup: Setup, order: Order | None, other_run: PricedRun | None = None) -> PricedRun:
     workload, layout, cluster, overrides = setup.workload, setup.layout, setup.cluster, setup.overrides
     unused = check_flags(setup.rules.network, setup.network, setup.schedule.explicit_names)
     program, program_found = _build_program(setup, order)
@@ -172,26 +222,13 @@ def _run(setup: Setup, order: Order | None, cancelled: Callable[[], bool]) -> Si
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
     check_size(setup, program, folding)
     try:
-        run = RunPricing(cluster, network, program, folding, overrides, changes=changes)
-        times = run.times(cancelled)
+        other_job = None if other_run is None else other_run.pricing
+        pricing = RunPricing(
+            cluster, network, program, folding, overrides, changes=changes, other_job=other_job
+        )
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
-    timeline = Timeline(program, folding, times)
-    flat = [] if setup.rules.network.make_cluster else _flat_groups(workload, folding)
-    flat += _straddling_groups(workload, cluster, folding)
-    zero = _zero_step(workload, timeline)
-    diagnostics = (
-        *workload.diagnostics,
-        *setup.placement.diagnostics,
-        *program_found,
-        *network_found,
-        *flat,
-        *zero,
-    )
-    transport = run.transport
-    links, heat = (None, None) if transport is None else (transport.uses(), transport.heat())
-    flow_report = None if transport is None else transport.flow_report()
-    return Simulation(setup, network, timeline, diagnostics, links, heat, flow_report)
+    return PricedRun(setup, network, pricing, program, folding, (*program_found, *network_found))
 
 
 def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Diagnostic]]:
@@ -199,7 +236,10 @@ def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Dia
     workload, layout, scales = setup.workload, setup.layout, setup.overrides.layer_scales
     if setup.rules.queued:
         return build_policy_program(workload, layout, setup.schedule, setup.cluster.newest_first, scales)
-    return build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
+    program, notes = build_program(workload, layout, setup.schedule, scales, setup.least_forward_bytes, order)
+    if setup.rules.is_one_stream:
+        program = replace(program, after_ns=workload.process_ns)
+    return program, notes
 
 
 def check_size(setup: Setup, program: Program, folding: Folding) -> None:
@@ -398,7 +438,7 @@ def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
         what = "compute beside a collective is" if shares else "compute and collectives beside it are"
         message = f"{what} taken to be as fast as alone, "
         message += "in the changes that are tried, too; a measured step would tell"
-        if workload.format == "model":
+        if workload.format == "model" and not workload.header.inference:
             # Rows of a model include it (docs/models.md, Scale).
             message += ". Only beside gradients and weights of ZeRO 0 and 1 compute loses NCCL's SMs"
         brief = "overlap slows nothing"

@@ -132,6 +132,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "sequence-lengths": sequence_lengths,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),
+    "inference-assumed": run_of(decode=1, context=100),
     "launch-argument": launch("--num-layers two"),
     "launch-argument-unpriced": launch("--micro-batch-size 1 --use-nccl-ub"),
     "launch-argument-assumed": launch(

@@ -11,6 +11,12 @@ from tests.diagnostic_examples_measured import Example, relative
 from tests.workload.texts import HEADER, read, row, text_of
 
 BUSBW = "bandwidths\nTP:\nallreduce,: 300\nDP:\nallreduce,: null\nEP:\nallreduce,: 45\n"
+NCCL_TESTS = """# Collective test starting: all_reduce_perf
+#  Rank  0 Group  0 Pid   4000 on     node-0 device  0 [0000:1a:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid   4001 on     node-0 device  1 [0000:1b:00] NVIDIA H100 80GB HBM3
+#       size         count      type   redop    root     time   algbw   busbw  #wrong
+     1048576        262144     float     sum      -1    30.00   34.95   34.95       0
+"""
 REDUCED = text_of(row(fwd="ALLREDUCE 8192"))
 EXPERTS = HEADER.replace("ep: 1", "ep: 2")
 
@@ -42,6 +48,9 @@ NETWORKS: dict[str, Example] = {
     "busbw-missing": run(REDUCED.replace("ALLREDUCE", "ALLTOALL"), BUSBW),
     "busbw-title": run(REDUCED, BUSBW.removeprefix("bandwidths\n")),
     "busbw-repeated": run(REDUCED, BUSBW.replace("300\n", "300\nallreduce,: 320\n")),
+    "nccl-tests": run(REDUCED, NCCL_TESTS.replace("30.00", "quick")),
+    "busbw-stand-in": run(REDUCED, NCCL_TESTS),
+    "busbw-one-host": run(REDUCED, NCCL_TESTS, gpus_per_server=2),
     "simai-free": run(text_of(row(fwd="ALLGATHER_EP 64"), header=EXPERTS), BUSBW),
     "simai-forward-size": run(text_of(row(fwd="ALLREDUCE 64")), network="simai-auto"),
     "simai-tp-1": run(REDUCED.replace("group: 2", "group: 1"), network="simai-auto"),

@@ -31,6 +31,7 @@ from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
 from tests.diagnostic_examples_profiles import EXAMPLES as PROFILES
 from tests.diagnostic_examples_schedules import SCHEDULES
+from tests.diagnostic_examples_snapshots import SNAPSHOTS
 from tests.measured.traces import step
 from tests.syntax import nodes_by_file
 from tests.workload.test_op_table import HEAD, twin
@@ -388,7 +389,8 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **HANGS, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES, **EXECUTING,
+    **MEASURED, **HANGS, **SNAPSHOTS, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES,
+    **EXECUTING,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -20,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from simcore import __version__
+from simcore.model.toml_text import parse_toml
 from tests.command_line.running import OLD_HEADER, ROOT, SEED_002, Done, environment, process, wltui_here
 
 EXAMPLE = "tui/example/002_gpt_1024npu.txt"
@@ -205,7 +207,40 @@ def test_a_source_distribution_has_what_make_test_needs_and_makes_the_same_wheel
             archive.extractall(tmp_path, members)
     assert there >= {
         "simcore", "tui", "tests", "fixtures", "docs", "benchmarks", "pyproject.toml", "constraints.txt",
+        "requirements",
         "Makefile", "README.md", "CHANGELOG.md", "LICENSE",
     }  # fmt: skip
     assert not [name for name in names if name.endswith(".pyc")]
     assert content(built(tmp_path / "wheel", folder, "wheel")) == program()
+
+
+def _pins(path: str) -> dict[str, dict[str, int]]:
+    """By package its versions in a file of requirements, each with how many hashes it has."""
+    text = (ROOT / path).read_text(encoding="utf-8").replace("\\\n", " ")
+    pins: dict[str, dict[str, int]] = {}
+    for line in text.splitlines():
+        if (match := re.match(r"([\w.-]+)==([^\s;]+)", line)) is not None:
+            name = re.sub(r"[-_.]+", "-", match[1]).lower()
+            pins.setdefault(name, {})[match[2]] = line.count("--hash=sha256:")
+    return pins
+
+
+@pytest.mark.parametrize(("path", "extra"), [("requirements/run.txt", ""), ("requirements/test.txt", "test")])
+def test_what_make_installs_is_all_that_is_needed_with_hashes_and_the_versions_that_were_chosen(
+    path: str, extra: str
+) -> None:
+    needs("packaging")
+    from packaging.requirements import Requirement
+
+    project = parse_toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"), "the project")
+    wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    wanted += project["project"]["optional-dependencies"][extra] if extra else []
+    pins, chosen = _pins(path), _pins("constraints.txt")
+    for requirement in map(Requirement, wanted):
+        versions = pins[re.sub(r"[-_.]+", "-", requirement.name).lower()]
+        assert all(requirement.specifier.contains(version) for version in versions), requirement
+    assert all(hashes for versions in pins.values() for hashes in versions.values())
+    # Some are of other systems alone: nobody has chosen their version.
+    assert {
+        name: versions.keys() - chosen[name].keys() for name, versions in pins.items() if name in chosen
+    } == {name: set() for name in pins if name in chosen}

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from textual._styles_cache import StylesCache
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
@@ -18,18 +20,20 @@ from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs, RunsHost
-from tui.screens import SCREENS, load
+from tui.screens import SCREENS, load, screens_of
 from tui.session import Run, Session
 from tui.state.keeper import SessionKeeping
 
 if TYPE_CHECKING:
     from tui.exporting import Exporting
+    from tui.following import Following
     from tui.keys.actions import KeyAction, Keymap
     from tui.state.keeper import SessionFile
     from tui.sweep.sweeping import Sweeping
     from tui.tour import Tour
 
 
+NOTHING_FOLLOWED = "nothing is followed: wltui --follow DIR|LOG looks every second for what is new"
 TRIES_ELSEWHERE = "t tries a change where they are listed, on 1 and 4: the marked or first one"
 # The position of the hint to the other run, once there is one: among those that fit on 80 columns.
 _OTHER_RUN_AT = 3
@@ -76,6 +80,13 @@ class Footer(FrameView):
         return [footer(app.hints(), width)]
 
 
+# By screen why a run has none.
+MISSING = {
+    "links": "this network has no links: --network flows and a topology as --cluster, or --network links",
+    "steps": "8 lists the steps of measured runs that have several; here is one",
+}
+
+
 class WltuiApp(RunsHost):
     """The explorer over the runs of one workload, or of one directory of traces."""
 
@@ -100,6 +111,7 @@ class WltuiApp(RunsHost):
             "R", "runs", "all runs, kept or of the directory: compare", show=False,
             id="app.runs",
         ),
+        Binding("W", "follow", "stop and resume to look for what is new", show=False, id="app.follow"),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("e", "edit", "the parameters, at the change that is marked", show=False, id="app.edit"),
         Binding(
@@ -148,9 +160,12 @@ class WltuiApp(RunsHost):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
+        self.step_tables = Background(self, "steps")
+        self.step_findings = Background(self, "step findings")
         self.models_behind = RecoveredModels(self, "model behind")
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
+        self.following: Following | None = None
 
     @cached_property
     def sweeping(self) -> Sweeping:
@@ -190,6 +205,8 @@ class WltuiApp(RunsHost):
         # A look into the cache, which creates nothing: most sessions have no sweep.
         if is_cached(self, "sweeping"):
             self.sweeping.start()
+        if self.following is not None:
+            self.following.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -207,6 +224,9 @@ class WltuiApp(RunsHost):
     async def action_open(self, name: str) -> None:
         """Shows a screen; it is made when it is first opened, and keeps its state."""
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
+            return
+        if name not in screens_of(self.session.current):
+            self.say(MISSING[name])
             return
         self.came_from = ""
         if name not in self._views:
@@ -283,6 +303,8 @@ class WltuiApp(RunsHost):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
         if self.session.opened.setup.others:
             hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
+        if self.following is not None:
+            hints.insert(_OTHER_RUN_AT, ("W", self.following.hint))
         if not self.keymap:
             return tuple(hints)
         # Imported here: most users keep the default keys.
@@ -339,6 +361,14 @@ class WltuiApp(RunsHost):
         if selected is not None and isinstance(self.current_view, ParametersView):
             self.current_view.go_to_knob(selected)
 
+    def pop_screen(self) -> AwaitComplete:
+        # Its keys are widgets' own caches: those of 1,024 widgets of closed panels would be kept, with their
+        # lines, 14 MB in five minutes of prompts.
+        forget_colours = getattr(StylesCache.get_inner_outer, "cache_clear", None)
+        if forget_colours is not None:
+            forget_colours()
+        return super().pop_screen()
+
     def action_try_elsewhere(self) -> None:
         """Says where a change can be tried."""
         self.say(TRIES_ELSEWHERE)
@@ -350,6 +380,13 @@ class WltuiApp(RunsHost):
 
             self._exporting = Exporting(self)
         self._exporting.ask()
+
+    def action_follow(self) -> None:
+        """Stops looking for what is new in what is followed, or begins again."""
+        if self.following is None:
+            self.say(NOTHING_FOLLOWED)
+        else:
+            self.following.toggle()
 
     def action_copy_command(self) -> None:
         """Copies the command line that reproduces the run to the clipboard of the terminal, and shows it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 from simcore.trace.figures import SteppedRun, compare_by_work, is_other_work, judge, judge_times, remove_each
 from simcore.units import change_percent, plural, signed_duration
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
-from tui.screens import SCREENS
+from tui.screens import ScreenEntry, screens_of
 from tui.session import Session, notes_of
 
 _WIDE = 100
@@ -71,7 +72,8 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
             break
     name, fact_line = _name_and_facts(name, facts, room, facts, least)
     row = [(" ", ""), (name, "bright"), *fact_line]
-    return [spread(row, [*step, *note], width), fitted(_narrow_tabs(screen, width), width)]
+    tabs = _narrow_tabs(screens_of(session.current), screen, width)
+    return [spread(row, [*step, *note], width), fitted(tabs, width)]
 
 
 def _degrees(first: list[str]) -> list[str]:
@@ -106,7 +108,7 @@ def _find_wide_row(
     all_forms = [(*form, True) for form in forms]
     all_forms += [(False, gap, "", True, False, False) for gap in (" ", "")]
     for titles, gap, words, short, with_notes, against in all_forms:
-        tabs = _tabs(screen, titles, gap)
+        tabs = _tabs(screens_of(session.current), screen, titles, gap)
         step: Line = [
             *_step_line(session, short, with_model, against),
             *([(f"   {words}", "")] if words else []),
@@ -118,14 +120,13 @@ def _find_wide_row(
     return None
 
 
-def _tabs(screen: str, whole: bool, gap: str = " ") -> Line:
+def _tabs(screens: Mapping[str, ScreenEntry], screen: str, whole: bool, gap: str = " ") -> Line:
     """Returns the screens with their keys, the open one in brackets; `whole` titles or short ones. gap:
     between two, besides the cell that a bracket takes.
     """
     tabs: Line = [(" ", "")]
-    for name in SCREENS:
-        entry = SCREENS[name]
-        title = f"{entry.key} {entry.title if whole else entry.short}"
+    for name, entry in screens.items():
+        title = f"{entry.key} {entry.title if whole else entry.short}".rstrip()
         if name == screen:
             tabs.append((f"[{title}]", "accent"))
             if not gap:
@@ -135,13 +136,18 @@ def _tabs(screen: str, whole: bool, gap: str = " ") -> Line:
     return tabs
 
 
-def _narrow_tabs(screen: str, width: int) -> Line:
-    """Returns the screens in a row of their own: where not all titles fit, only that of the open one has
-    one.
+def _narrow_tabs(screens: Mapping[str, ScreenEntry], screen: str, width: int) -> Line:
+    """Returns the screens in a row of their own: where not all titles fit without that of the notes, only
+    that of the open one has one.
     """
-    forms = [_tabs(screen, False), _tabs(screen, False, "")]
+    # The notes are counted in the row above.
+    nameless = {
+        name: entry._replace(short="") if name == "notes" != screen else entry
+        for name, entry in screens.items()
+    }
+    forms = [_tabs(some, screen, False, gap) for some, gap in ((screens, " "), (screens, ""), (nameless, ""))]
     keys: Line = [(" ", "")]
-    for name, entry in SCREENS.items():
+    for name, entry in screens.items():
         keys.append((f"[{entry.key} {entry.short}]", "accent") if name == screen else (f" {entry.key} ", ""))
     return next((tabs for tabs in forms if width_of(tabs) <= width), keys)
 
@@ -149,8 +155,7 @@ def _narrow_tabs(screen: str, width: int) -> Line:
 def tab_at(session: Session, screen: str, column: int, width: int) -> str | None:
     """Returns the screen whose tab is at a column of the second row."""
     text = text_of(heading(session, screen, width)[1:])
-    for name in SCREENS:
-        entry = SCREENS[name]
+    for name, entry in screens_of(session.current).items():
         for words in (f"{entry.key} {entry.title}", f"{entry.key} {entry.short}", f" {entry.key} "):
             begin = text.find(words)
             # The cell of a bracket on both sides of a title.
@@ -194,8 +199,7 @@ def _step_line(session: Session, short: bool = False, with_model: bool = True, a
     short: the difference only as a share. with_model: whether it says that it is another model's. against:
     whether it says to which of several runs the difference is.
     """
-    if session.current.figures.hang is not None:
-        # A hung job has no step.
+    if not session.current.figures.has_step:
         return []
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:

@@ -42,6 +42,7 @@ BLOCKS = Glyphs(
     fills={
         "fwd": "▄", "bwd": "█", "wg": "▆", "opt": "▇", "exposed": "▌", "host": "▎", "wait": "─",
         "bubble": "▁", "idle": " ", "kernel": "▅", "copy": "▍",
+        "allocated": "█", "released": "▄", "reserved": "▁",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
     bar=" ▏▎▍▌▋▊▉█", view_left="╺", view="━", view_right="╸",
@@ -51,6 +52,7 @@ ASCII = Glyphs(
     fills={
         "fwd": "f", "bwd": "b", "wg": "w", "opt": "o", "exposed": "x", "host": "h", "wait": "-",
         "bubble": ".", "idle": " ", "kernel": "k", "copy": "c",
+        "allocated": "a", "released": "r", "reserved": ".",
     },
     busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
     bar=" =", view_left="[", view="=", view_right="]",

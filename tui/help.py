@@ -22,6 +22,8 @@ _FIRST = {
     "parameters": ("less", "more", "type", "undo", "keep", "down", "next-group", "save"),
     "compare": ("zoom-in", "zoom-out", "down", "shown", "ends", "next-moved", "panel", "go"),
     "sweep": ("go", "try", "mark", "shown", "sort", "filter", "type", "leave"),
+    "steps": ("down", "go", "shown", "slowest", "mark", "sort", "filter", "leave"),
+    "links": ("next-panel", "down", "right", "go", "try", "next-change", "shown", "leave"),
     "notes": ("down", "up", "line", "filter", "leave"),
 }
 # By title the names of the actions; those in no group come last.

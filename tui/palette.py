@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -14,7 +14,7 @@ from tui.frame import Glyphs, Line, end_cut, rule, scrolled, width_of
 from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import KeyAction, Keymap, list_actions
 from tui.prompt import FieldScreen, PromptInput
-from tui.screens import SCREENS, load
+from tui.screens import SCREENS, load, screens_of
 from tui.search_index import BEGINS, FAR, WHOLE, WORD, SearchIndex, is_thing, nearness
 
 NONE_MATCHES = "nothing has these words"
@@ -66,13 +66,15 @@ def nearest_words(key_actions: Sequence[KeyAction], typed: str) -> list[str]:
     return list(dict.fromkeys(near))[:3]
 
 
-def list_other_screens(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
+def list_other_screens(
+    screen: str, here: Sequence[KeyAction], keymap: Keymap, names: Iterable[str] = SCREENS
+) -> list[KeyAction]:
     """Returns the actions of the screens but `screen`, without those that `here`, its own ones, have in the
-    same words.
+    same words. names: the screens that there are.
     """
     others: list[KeyAction] = []
     own_names = {action.id for action in here} | {action.words for action in here}
-    for name in SCREENS:
+    for name in names:
         if name == screen:
             continue
         for action in list_actions(load(name).BINDINGS, keymap, name):
@@ -179,7 +181,10 @@ class Palette(FieldScreen["KeyAction | None"]):
         super().__init__(PromptInput("", select_on_focus=False))
         here = [*list_actions(view.BINDINGS, keymap), *list_actions(everywhere, keymap)]
         screen = view.id or ""
-        self._list = ActionList(here, lambda: list_other_screens(screen, here, keymap), view.glyphs, things)
+        screens = screens_of(view.session.current)
+        self._list = ActionList(
+            here, lambda: list_other_screens(screen, here, keymap, screens), view.glyphs, things
+        )
 
     def compose(self) -> ComposeResult:
         with Horizontal():

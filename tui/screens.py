@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.binding import BindingType
 
     from tui.frame_view import ScreenView
+    from tui.session import Run
 
 
 class ScreenEntry(NamedTuple):
@@ -35,8 +36,23 @@ SCREENS: dict[str, ScreenEntry] = {
     "parameters": ScreenEntry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
     "compare": ScreenEntry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "sweep": ScreenEntry("7", "Sweep", "Sweep", "tui.sweep.view:SweepView"),
+    "steps": ScreenEntry("8", "Steps", "Steps", "tui.steps.view:StepsView"),
+    "links": ScreenEntry("9", "Links", "Links", "tui.links.view:LinksView"),
     "notes": ScreenEntry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
+
+
+def screens_of(run: Run) -> Mapping[str, ScreenEntry]:
+    """Returns the screens of a run: that of steps is of recordings of several, that of links of networks
+    which have some.
+    """
+    network, recording = run.network, run.recording
+    hidden = set()
+    if recording is None or not recording.has_several_steps:
+        hidden.add("steps")
+    if network.links is None and network.flow_report is None:
+        hidden.add("links")
+    return {name: entry for name, entry in SCREENS.items() if name not in hidden}
 
 
 def load(name: str) -> type[ScreenView]:

@@ -13,7 +13,7 @@ from simcore.records import NamedTuple
 from simcore.shell_words import join_words
 from simcore.trace.contexts import StepWork
 from simcore.trace.figures import microbatch_ns, remove_each
-from simcore.trace.run import Run, as_read, count_spans
+from simcore.trace.run import Run, as_read, estimate_bytes
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryRun", "Run", "Session", "notes_of"]
 
-# The most timed ops of kept runs besides those on the screens: some 80 MB. Others are computed again when
-# shown.
-MOST_KEPT_OPS = 2_000_000
+# The most bytes of kept runs besides those on the screens: three of seed 002, which is computed again in
+# 0.3 s when it is shown.
+MOST_KEPT_BYTES = 32 * 10**6
+# The most drafts that can be undone.
+MOST_UNDO = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +53,8 @@ class HistoryRun:
     """How much a replica does in a simulated step; None where unknown."""
     other_model: str = ""
     """As in `StepShape`, once it is computed."""
+    turn: int = 0
+    """When it was shown or computed last: greater than that of any run before."""
 
     def set_results(self, run: Run) -> None:
         """Takes the result of the run: its figures are known from now on, even if the result is evicted."""
@@ -141,11 +145,14 @@ class Session:
     """Why the draft has no run."""
     running: bool = field(default=False, init=False)
     """Whether the draft is being run."""
+    following: str = field(default="", init=False)
+    """What came of a file that is followed, in words; "" where none is."""
     _draft: RunInput = field(init=False)
     _undo: list[RunInput] = field(default_factory=list, init=False)
     _redo: list[RunInput] = field(default_factory=list, init=False)
     # Whether the next run on the screen reverts the current one.
     _takes_back: bool = field(default=False, init=False)
+    _turn: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.current = self.opened
@@ -170,7 +177,9 @@ class Session:
 
     def edit(self, draft: RunInput) -> None:
         """Takes a change as the draft; `undo` restores the one before."""
-        self._undo.append(self._draft)
+        # Without what was resolved of it: a model's rows may take a megabyte.
+        self._undo.append(self._draft.with_parameters(self.draft))
+        del self._undo[:-MOST_UNDO]
         self._redo.clear()
         self._takes_back = False
         self._draft = draft
@@ -216,7 +225,12 @@ class Session:
         return [*changed, *(fact for fact in self.current.figures.headline(wide) if fact not in changed)]
 
     def changed_facts(self, wide: bool) -> list[str]:
-        """Returns the facts that differ from the run as opened, such as its schedule or replay."""
+        """Returns the facts that differ from the run as opened, such as its schedule or replay, behind what
+        came of a file that is followed.
+        """
+        return [*([self.following] if self.following else []), *self._changes_of_run(wide)]
+
+    def _changes_of_run(self, wide: bool) -> list[str]:
         if self.current is self.opened:
             return []
         facts = self.current.figures.headline(wide)
@@ -317,6 +331,11 @@ class Session:
         history_run = HistoryRun(run.parameters, label=run.setup.label)
         history_run.set_results(run)
         self.history.append(history_run)
+        self._take_turn(history_run)
+
+    def _take_turn(self, history_run: HistoryRun) -> None:
+        self._turn += 1
+        history_run.turn = self._turn
 
     def show(self, run: Run) -> None:
         """Shows another run. The one before is a key away, kept or not, except for a change that was undone
@@ -325,6 +344,8 @@ class Session:
         there = self.find_in_history(run)
         if there is not None and there.results is None:
             there.set_results(run)
+        if there is not None:
+            self._take_turn(there)
         taken_back, self._takes_back = self._takes_back, False
         if run is not self.current and not (taken_back and self.find_in_history(self.current) is None):
             self.other = self.current
@@ -342,21 +363,56 @@ class Session:
         self._drop_large_runs()
 
     def _drop_large_runs(self) -> None:
-        """Evicts large runs that are on no screen, the oldest first; they are computed again when they are
-        shown.
+        """Evicts runs that are on no screen, the least recently used first, until the others have room; they
+        are computed again when they are shown.
         """
-        on_screen = (self.opened, self.current, self.other, self.compared_run)
-        room = MOST_KEPT_OPS
-        for run in reversed(self.history):
-            if run.results is not None and not any(run.results is displayed for displayed in on_screen):
-                room -= count_spans(run.results)
-                if room < 0:
-                    run.results = None
+        on_screen = {id(run) for run in (self.opened, self.current, self.other, self.compared_run)}
+        room = MOST_KEPT_BYTES
+        for history_run in sorted(self.history, key=lambda history_run: -history_run.turn):
+            run = history_run.results
+            if run is not None and id(run) not in on_screen:
+                size = estimate_bytes(run)
+                if size > room:
+                    history_run.results = None
+                else:
+                    room -= size
 
     def record_results(self, history_run: HistoryRun, run: Run) -> None:
         """Takes the result of a run of the history: its step time is known from now on."""
         history_run.set_results(run)
+        self._take_turn(history_run)
         self._drop_large_runs()
+
+    def reload(self, opened: Run, current: Run) -> None:
+        """Takes what its file, or directory, is now in place of the run as opened.
+
+        current: the run on the screen, made of that. Other runs of the history are computed again when they
+        are shown; the draft stays.
+        """
+        before, label = self.opened.setup.label, opened.setup.label
+        draft, is_draft = self.draft, self.draft != self.current.parameters
+        self.history = [
+            run
+            for index, run in enumerate(self.history)
+            if not index or label == before or run.label != label
+        ]
+        for run in self.history:
+            run.label = label if run.label == before else run.label
+            run.results, run.step_ns = None, None
+        labels = {run.label for run in self.history}
+        self.history += [
+            HistoryRun(Parameters(), label=other) for other in opened.setup.others if other not in labels
+        ]
+        for read in (opened, as_read(opened), current):
+            there = self.find_in_history(read)
+            if there is not None:
+                there.set_results(read)
+        self.other = None if current is opened else opened
+        self.opened, self.current, self.compared_run = opened, current, None
+        self._draft = opened.setup.with_parameters(draft) if is_draft else current.setup
+        self._undo.clear()
+        self._redo.clear()
+        self.stamps = stamps_of(opened.path, opened.diagnostics)
 
     def keep(self) -> int | None:
         """Keeps the run on the screen; returns its number, from 1; None if it is kept already."""

@@ -17,6 +17,7 @@ _MEANINGS: dict[str, tuple[str, ...]] = {
     "tokens": ("screen.summary",), "step time": ("screen.summary",), "breakdown": ("screen.summary",),
     "straggler": ("screen.summary", "timeline.longest-of-all", "--slow-rank"),
     "stragglers": ("screen.summary", "timeline.longest-of-all", "--slow-rank"),
+    "steps": ("screen.steps",), "slow steps": ("screen.steps",), "iterations": ("screen.steps",),
     "worst rank": ("screen.summary", "timeline.longest-of-all", "--slow-rank"),
     "slowest rank": ("screen.summary", "timeline.longest-of-all", "--slow-rank"),
     "bottleneck": ("screen.why",), "trace": ("screen.timeline",), "kernels": ("screen.layers",),

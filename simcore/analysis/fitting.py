@@ -11,6 +11,7 @@ from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve_training
+from simcore.names import FORWARD_ONLY
 from simcore.program.order import Action, Shape
 from simcore.program.schedule_choice import find_schedule
 from simcore.records import NamedTuple, replace
@@ -137,6 +138,8 @@ def stages_and_microbatches(simulation: Simulation, parameters: ModelParameters)
 
 def find_training_schedule(training: Training, name: str | None) -> str:
     """Returns the schedule that a model runs: the requested one, else Megatron's."""
+    if training.inference is not None:
+        return FORWARD_ONLY
     return name or ("interleaved" if training.chunks > 1 else "1f1b")
 
 
@@ -176,6 +179,11 @@ def list_held_chunks(actions: Iterable[Action]) -> list[tuple[int, int, int]]:
 def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
     """Returns the changes, those that cost little time first. same_batch: the fields that keep the batch."""
     changes: list[_Change] = []
+    if training.inference is not None:
+        more = [(name, times * getattr(training, name)) for name in ("tp", "pp") for times in (2, 4, 8)]
+        changes = [(f"{name} {degree}", {name: degree}) for name, degree in more]
+        narrower = [("kv-dtype fp8", {"kv_dtype": "fp8"})]
+        return [*changes, *(narrower if training.inference.kv_dtype != "fp8" else [])]
     if training.tp > 1 and not training.sequence_parallel:
         changes.append(("sequence-parallel on", {"sequence_parallel": "on"}))
     if training.zero == 0 and training.dp * training.cp > 1:
@@ -194,6 +202,8 @@ def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Chang
 
 
 def _list_last_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
+    if training.inference is not None:
+        return []
     counts = [times * training.pp for times in (4, 8, 16)]
     return [(f"pp {count}", {"pp": count, **same_batch}) for count in counts]
 

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simcore.diagnostics import printable
-from simcore.model.costs import step_flops
+from simcore.model.costs import forward_flops, step_flops
 from simcore.model.gpu import Gpu, find_gpu
-from simcore.model.imbalance import expert_loads
 from simcore.model.maker import ModelMaker, ModelRows
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
-from simcore.model.training import Training
+from simcore.model.training import Training, resolve_loads
 from simcore.model.trust import published_error
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE
@@ -25,7 +24,15 @@ from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import Accounts
-from simcore.trace.contexts import Imbalance, MemoryLane, ModelFigures, Throughput
+from simcore.trace.contexts import (
+    Imbalance,
+    InferenceFigures,
+    LayerImbalance,
+    MemoryLane,
+    ModelFigures,
+    Throughput,
+)
+from simcore.units import duration, group_digits, plural
 
 # The kinds of groups whose communication a schedule can hide.
 _HIDEABLE_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
@@ -46,9 +53,10 @@ def make_model_figures(simulation: Simulation) -> ModelFigures | None:
     # The time of a step where several are simulated.
     seconds = max(simulation.step_time_ns, 1) / 1e9 / simulation.program.steps
     tokens = training.global_batch * training.seq / seconds
-    model_flops, hardware = (flops / seconds / training.world for flops in step_flops(training))
+    flops = step_flops if training.inference is None else forward_flops
+    model_flops, hardware = (each / seconds / training.world for each in flops(training))
     peak = gpu.peak_of(training.precision) * 1e12
-    causal = step_flops(training, causal=True)[0] / seconds / training.world
+    causal = flops(training, causal=True)[0] / seconds / training.world
     throughput = Throughput(
         tokens,
         tokens / training.world,
@@ -70,8 +78,27 @@ def make_model_figures(simulation: Simulation) -> ModelFigures | None:
     published = simulation.workload.maker is not None and len(training.model.unmeasured) < 1 + any(
         kind.window for kind in training.model.kinds
     )
-    trust = published_error(training, gpu) if published else None
-    return ModelFigures(training.model, throughput, memory, limit, trust)
+    trust = published_error(training, gpu) if published and training.inference is None else None
+    inference = _inference_figures(simulation, training, gpu, seconds)
+    return ModelFigures(training.model, throughput, memory, limit, trust, inference)
+
+
+def _inference_figures(
+    simulation: Simulation, training: Training, gpu: Gpu, seconds: float
+) -> InferenceFigures | None:
+    """Returns the figures of an inference step; None of training."""
+    step, model_rows = training.inference, find_model_rows(simulation)
+    if step is None or model_rows is None:
+        return None
+    row_bytes = [sum(op.bytes for op in row.fwd) for row in model_rows.ops]
+    by_stage = [
+        sum(row_bytes[row] for rows in stage.chunks for row in rows) for stage in model_rows.workload.stages
+    ]
+    most = training.microbatches * max(by_stage)
+    return InferenceFigures(
+        step.name, training.global_batch, training.seq, step.context, step.kv_dtype, round(seconds * 1e9),
+        round(most), most / seconds / (gpu.hbm * 1e9),
+    )  # fmt: skip
 
 
 def find_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
@@ -110,7 +137,7 @@ def find_lower_bound(simulation: Simulation, accounts: Sequence[Accounts]) -> Lo
         return None
     if parameters.overlap_grad_reduce or parameters.overlap_param_gather or parameters.jitter:
         return None
-    if parameters.slow_rank or parameters.slow_link:
+    if parameters.slow_rank or parameters.slow_link or simulation.workload.header.inference:
         return None
     work, way_ns = _most_work_ns(simulation, accounts), _one_microbatch_ns(simulation, accounts)
     return LowerBound(max(work, way_ns), way_ns > work)
@@ -181,8 +208,18 @@ def figure_words(figures: ModelFigures) -> list[str]:
 
 
 def throughput_facts(figures: ModelFigures) -> list[str]:
-    """Returns tokens per second, FLOP/s and their share of the peak, one fact each."""
-    throughput = figures.throughput
+    """Returns tokens per second, FLOP/s and their share of the peak, one fact each; of an inference step its
+    latency, and of what decodes the share of the memory's rate.
+    """
+    throughput, inference = figures.throughput, figures.inference
+    if inference is not None:
+        return [
+            f"{duration(inference.latency_ns)} {format_latency(figures)}",
+            f"{format_tokens(throughput.tokens_per_s)} tokens/s",
+            f"{format_tokens(throughput.tokens_per_s_per_gpu)}/GPU",
+            f"{throughput.model_tflops_per_gpu:.1f} TFLOP/s/GPU",
+            format_share(figures),
+        ]
     return [
         f"{format_tokens(throughput.tokens_per_s)} tokens/s",
         f"{format_tokens(throughput.tokens_per_s_per_gpu)}/GPU",
@@ -190,6 +227,32 @@ def throughput_facts(figures: ModelFigures) -> list[str]:
         f"MFU {100 * throughput.mfu:.1f} %",
         f"HFU {100 * throughput.hfu:.1f} %",
     ]
+
+
+def format_latency(figures: ModelFigures) -> str:
+    """Returns what the time of an inference step is: `a token`, `to the first token`; "" of training."""
+    if figures.inference is None:
+        return ""
+    return "a token" if figures.inference.decodes else "to the first token"
+
+
+def format_inference(inference: InferenceFigures) -> str:
+    """Returns what an inference step runs, and what a rank moves for it."""
+    each = f"{plural(inference.tokens, 'token')} of {plural(inference.sequences, 'sequence')}"
+    cached = f" behind {group_digits(inference.context)}" if inference.context else ""
+    size, share = f"{inference.moved_bytes / 1e9:.2f} GB", f"{100 * inference.hbm_share:.1f} %"
+    memory = f"{size} through the memory of a GPU, {share} of its rate"
+    return f"{each}{cached}; {inference.kv_dtype} cache; {memory}"
+
+
+def format_share(figures: ModelFigures, digits: int = 1) -> str:
+    """Returns the share of the peak that a step reaches, `MFU 50.9 %`; where tokens are decoded that of the
+    memory's rate, `HBM 71.0 %`.
+    """
+    inference = figures.inference
+    if inference is not None and inference.decodes:
+        return f"HBM {100 * inference.hbm_share:.{digits}f} %"
+    return f"MFU {100 * figures.throughput.mfu:.{digits}f} %"
 
 
 def format_mfu(figures: ModelFigures) -> str:
@@ -336,10 +399,8 @@ def _dropped_share(simulation: Simulation, capacity: float | None) -> float:
     model_rows = find_model_rows(simulation)
     assert model_rows is not None
     training = model_rows.training
-    moe = training.model.moe
-    assert moe is not None
     parameters = replace(simulation.setup.model, expert_capacity=capacity)
-    loads = expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+    loads, _ = resolve_loads(training, parameters)
     return loads.dropped / (loads.routed * training.ep) if loads is not None else 0.0
 
 
@@ -351,7 +412,7 @@ def find_imbalance(simulation: Simulation, step_ns: Callable[..., int | None]) -
     """
     model_rows = find_model_rows(simulation)
     loads = model_rows.training.loads if model_rows is not None else None
-    if loads is None:
+    if model_rows is None or loads is None:
         return None
     classes = simulation.timeline.classes
     most = max(loads.of_rank)
@@ -375,4 +436,9 @@ def find_imbalance(simulation: Simulation, step_ns: Callable[..., int | None]) -
         capacity,
         even_placement_ns,
         loads.of_rank,
+        tuple(
+            LayerImbalance(layer, of_layer.hot, of_layer.max_over_mean)
+            for layer, of_layer in enumerate(model_rows.training.layer_loads)
+            if of_layer is not None
+        ),
     )

@@ -24,6 +24,7 @@ class SimulatedModel:
     """
 
     memory_peaks: Sequence[MemoryPeak] = ()
+    product_use = None
 
     def __init__(self, simulation: Simulation, step_ns: Callable[..., int | None]) -> None:
         self._simulation, self._step_ns = simulation, step_ns

@@ -18,7 +18,7 @@ from simcore.diagnostics import never_cancelled
 from simcore.engine.running import DurationChange, RunPricing, is_fixed, jitter_of
 from simcore.engine.time_scales import time_changes
 from simcore.networks import Network
-from simcore.simulation import Simulation
+from simcore.simulation import Simulation, price_other_job
 from simcore.trace.trace_graph import scale_durations
 
 
@@ -74,8 +74,9 @@ class Rerun:
 
     def _price_run(self, cluster: Cluster, network: Network) -> RunPricing:
         overrides = self.simulation.setup.overrides
+        other_job = price_other_job(self.simulation)
         return RunPricing(
-            cluster, network, self.program, self.folding, overrides, self._jitter, self._changes
+            cluster, network, self.program, self.folding, overrides, self._jitter, self._changes, other_job
         )
 
     def _run_pass(self, durations: array[int]) -> int:

@@ -31,9 +31,10 @@ from simcore.analysis.variants import Variants
 from simcore.cached_methods import cached_method, forget
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.program.ops import COMPUTE, LANE_OF_STREAM
+from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import Simulation, find_assumptions, simulate
-from simcore.trace.contexts import DimensionUse, PortUse
+from simcore.trace.contexts import DimensionUse, PortUse, TwoJobs
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.trace.gradients import Gradient
+    from simcore.trace.ports import Ports
     from simcore.trace.trace_graph import TraceGraph
 
 
@@ -351,6 +353,37 @@ class SimulationFigures(Run):
     def flow_report(self) -> FlowReport | None:
         """What flows sent over the links of a topology; None without flows."""
         return self.simulation.flow_report
+
+    @cached_property
+    def slowed_step_ns(self) -> int | None:
+        """The step time under congestion control; None where it would change nothing or is not told."""
+        if self.flow_report is None:
+            return None
+        from simcore.networks.flows import FlowNetwork
+
+        network, setup = self.simulation.network, self.simulation.setup
+        if not isinstance(network, FlowNetwork) or network.slowed_rules(self.flow_report) is None:
+            return None
+        parameters = replace(setup.parameters, congestion="dcqcn")
+        return simulate(setup.workload, parameters).step_time_ns
+
+    @cached_property
+    def ports(self) -> Ports | None:
+        """What each port carried; None of a network without links."""
+        if self.links is None and self.flow_report is None:
+            return None
+        from simcore.analysis.ports import find_ports
+
+        return find_ports(self.simulation)
+
+    @cached_property
+    def two_jobs(self) -> TwoJobs | None:
+        """How this job and another one on the same topology slow each other down; None without another."""
+        if self.simulation.other_job is None or self.ports is None:
+            return None
+        from simcore.analysis.ports import find_two_jobs
+
+        return find_two_jobs(self.simulation, self.ports)
 
     @property
     def links(self) -> Sequence[LinkUse] | None:

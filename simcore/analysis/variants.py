@@ -14,7 +14,7 @@ from simcore.folding import fold
 from simcore.names import COLLECTIVES
 from simcore.program.ops import IS_COMMUNICATION, ComputeCost, Cost
 from simcore.records import replace
-from simcore.simulation import Simulation, simulate
+from simcore.simulation import Simulation, price_other_job, simulate
 
 if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
@@ -110,7 +110,16 @@ class Variants:
             setup.layout, setup.cluster, other, setup.overrides, setup.rules.network.needs_all_ranks
         )
         changes = time_changes(setup.overrides.time_scales, other, simulation.workload.name)
-        run = RunPricing(setup.cluster, simulation.network, other, folding, setup.overrides, changes=changes)
+        other_job = price_other_job(simulation)
+        run = RunPricing(
+            setup.cluster,
+            simulation.network,
+            other,
+            folding,
+            setup.overrides,
+            changes=changes,
+            other_job=other_job,
+        )
         return max(run.times(never_cancelled).finish)
 
     @property

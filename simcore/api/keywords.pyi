@@ -32,6 +32,7 @@ class RunKeywords(TypedDict, total=False):
     endpoint_delay: int | None
     local_mem_bw: float | None
     collective_optimization: str | int | bool | None
+    link_rate: str | Iterable[str] | Mapping[str | int, float] | None
     network: str | int | bool | None
     nvlink: float | None
     nic: float | None
@@ -45,6 +46,10 @@ class RunKeywords(TypedDict, total=False):
     ecmp: str | int | bool | None
     nvls: str | int | bool | None
     pxn: str | int | bool | None
+    congestion: str | int | bool | None
+    other_job: str | int | PathLike[str] | None
+    job_gpus: str | int | PathLike[str] | None
+    other_job_gpus: str | int | PathLike[str] | None
     compute_scale: float | None
     comm_scale: float | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None
@@ -66,6 +71,10 @@ class RunKeywords(TypedDict, total=False):
     microbatch_size: int | None
     global_batch: int | None
     seq: int | None
+    prefill: int | None
+    decode: int | None
+    context: int | None
+    kv_dtype: str | int | bool | None
     seq_imbalance: str | int | PathLike[str] | None
     sequence_parallel: str | int | bool | None
     overlap_tp: bool | None
@@ -97,6 +106,7 @@ class RunKeywords(TypedDict, total=False):
     account_for_embedding: bool | None
     account_for_loss: bool | None
     pipeline_layout: str | int | PathLike[str] | None
+    model: str | int | PathLike[str] | None
     gpu: str | int | PathLike[str] | None
     memory_limit: str | int | PathLike[str] | None
     as_aicb: str | int | bool | None
@@ -135,6 +145,7 @@ class SweepKeywords(TypedDict, total=False):
     endpoint_delay: int | Iterable[int | None] | None
     local_mem_bw: float | Iterable[float | None] | None
     collective_optimization: str | int | bool | Iterable[str | int | bool | None] | None
+    link_rate: str | Iterable[str] | Mapping[str | int, float] | None
     network: str | int | bool | Iterable[str | int | bool | None] | None
     nvlink: float | Iterable[float | None] | None
     nic: float | Iterable[float | None] | None
@@ -148,6 +159,10 @@ class SweepKeywords(TypedDict, total=False):
     ecmp: str | int | bool | Iterable[str | int | bool | None] | None
     nvls: str | int | bool | Iterable[str | int | bool | None] | None
     pxn: str | int | bool | Iterable[str | int | bool | None] | None
+    congestion: str | int | bool | Iterable[str | int | bool | None] | None
+    other_job: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
+    job_gpus: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
+    other_job_gpus: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     compute_scale: float | Iterable[float | None] | None
     comm_scale: float | Iterable[float | None] | None
     layer_scale: str | Iterable[str] | Mapping[str | int, float] | None
@@ -169,6 +184,10 @@ class SweepKeywords(TypedDict, total=False):
     microbatch_size: int | Iterable[int | None] | None
     global_batch: int | Iterable[int | None] | None
     seq: int | Iterable[int | None] | None
+    prefill: int | Iterable[int | None] | None
+    decode: int | Iterable[int | None] | None
+    context: int | Iterable[int | None] | None
+    kv_dtype: str | int | bool | Iterable[str | int | bool | None] | None
     seq_imbalance: str | int | PathLike[str] | Iterable[str | int | PathLike[str] | None] | None
     sequence_parallel: str | int | bool | Iterable[str | int | bool | None] | None
     overlap_tp: bool | Iterable[bool | None] | None

@@ -325,7 +325,8 @@ class Run:
         return track
 
     def __repr__(self) -> str:
-        step = duration(self.step_time_ns) if self._run.timed else "an order without times"
+        untimed = "an order without times" if self._run.figures.has_step else "no step"
+        step = duration(self.step_time_ns) if self._run.timed else untimed
         return f"<Run {self.path}: {self.kind}, {plural(self.ranks, 'rank')}, {step}>"
 
     def _repr_html_(self) -> str:

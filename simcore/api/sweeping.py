@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from simcore.api.keywords import SweepKeywords
 
-# The types of the keywords of a sweep.
-KEYWORDS = keyword_types(several=True) | {DP: "int | Iterable[int]"}
+# The types of the keywords of a sweep; `model` is what it opens.
+_OF_RUNS = {name: type_ for name, type_ in keyword_types(several=True).items() if name != "model"}
+KEYWORDS = _OF_RUNS | {DP: "int | Iterable[int]"}
 
 
 class Sweep:

@@ -1,4 +1,4 @@
-"""Which files are the ranks of a set of execution traces: `NAME.RANK.et`, gzip or not.
+"""Which files are the ranks of a set of execution traces: `NAME.RANK.et`, gzip or not, or `NAME.RANK.json`.
 
 It imports nothing of the reader, as every file that is opened is checked here first.
 """
@@ -11,6 +11,7 @@ import stat
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.records import NamedTuple
+from simcore.workload.formats.protobuf import is_delimited
 
 _NAME = re.compile(r"(.*?)\.([0-9]{1,7})\.(et|eg|json)(\.gz)?", re.DOTALL)
 _LISTED = 8
@@ -18,7 +19,7 @@ _LISTED = 8
 _HEAD_BYTES = 1 << 14
 _NODES = re.compile(
     rb'"(?:workload_graph|workloadGraph)"|"(?:INVALID|METADATA|MEM_LOAD|MEM_STORE|COMP|COMM_SEND|COMM_RECV|'
-    rb'COMM_COLL)_NODE"'
+    rb'COMM_COLL)_NODE"|"(?:mem_load|mem_store|comp|comm_send|comm_recv|coll_comm)_node"'
 )
 
 
@@ -37,7 +38,7 @@ def find_set(path: str, with_json: bool = False) -> SetFiles | None:
     """Returns the set of execution traces that `path` names: a directory with one, a prefix, or one of its
     files.
 
-    with_json: whether a directory may have them in the JSON form alone. None for anything else. Raises
+    with_json: whether a directory may have them in `.json` files alone. None for anything else. Raises
     InputError for a directory of several sets.
     """
     if os.path.isdir(path):
@@ -75,11 +76,20 @@ def is_trace_name(name: str) -> bool:
 
 def is_trace_json(data: bytes) -> bool:
     """Returns whether a file that begins with `data` is an execution trace in the JSON form."""
-    return data.lstrip()[:1] == b"{" and b'"traceEvents"' not in data and _NODES.search(data) is not None
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return False
+    return b'"traceEvents"' not in data and _NODES.search(data) is not None
 
 
-def _begins_as_json(path: str) -> bool:
-    """Returns whether a regular file is an execution trace in the JSON form, gzip or not."""
+def is_trace(data: bytes) -> bool:
+    """Returns whether a file that begins with `data` is an execution trace, whatever its name: STAGE writes
+    protocol buffers into any.
+    """
+    return is_trace_json(data) or is_delimited(data)
+
+
+def _begins_as_trace(path: str) -> bool:
+    """Returns whether a regular file is an execution trace, gzip or not."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -95,7 +105,7 @@ def _begins_as_json(path: str) -> bool:
             data = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data, _HEAD_BYTES)
         except zlib.error:
             return False
-    return is_trace_json(data)
+    return is_trace(data)
 
 
 def _find_sets(folder: str, prefix: str, with_json: bool = False) -> dict[str, dict[int, str]]:
@@ -111,9 +121,9 @@ def _find_sets(folder: str, prefix: str, with_json: bool = False) -> dict[str, d
         match = _NAME.fullmatch(name)
         if match is None or (prefix and match[1] != prefix):
             continue
-        # The first file of a set in the JSON form tells of all of it.
+        # The first .json file of a set tells of all of it.
         first_json = match[3] == "json" and not prefix and match[1] not in sets
-        if first_json and not (with_json and _begins_as_json(os.path.join(folder, name))):
+        if first_json and not (with_json and _begins_as_trace(os.path.join(folder, name))):
             continue
         # Of wl.0.et and wl.0.et.gz the first is used.
         sets.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))

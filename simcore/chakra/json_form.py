@@ -2,7 +2,8 @@
 
 The jsonizer writes messages of the protocol buffers' JSON one after another, the metadata first; Chakra's
 feeder of version 1 reads an object with `workload_graph` or `nodes`. Names of fields are in snake or camel
-case, 64-bit numbers may be texts.
+case, 64-bit numbers may be texts. STAGE's have types in its own words, names of collectives, and the number
+of a group as `comm_group`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 from typing import Any
 
+from simcore.chakra.nodes import COLLECTIVE_WORDS
 from simcore.chakra.schema import bool_attribute, bools_attribute, integer_attribute, text_attribute
 from simcore.chakra.wire import Columns, TextTable
 from simcore.diagnostics import Diagnostic, InputError, printable
@@ -19,6 +21,11 @@ from simcore.diagnostics import Diagnostic, InputError, printable
 _WHOLE = re.compile("-?[0-9]{1,20}")
 _TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE",
           "COMM_RECV_NODE", "COMM_COLL_NODE")  # fmt: skip
+# STAGE's words for them.
+_STAGE_TYPES = {
+    "mem_load_node": 2, "mem_store_node": 3, "comp_node": 4, "comm_send_node": 5, "comm_recv_node": 6,
+    "coll_comm_node": 7,
+}  # fmt: skip
 # Attributes that feeder 1's form has as fields of the node.
 _FIELDS = (
     "is_cpu_op",
@@ -52,6 +59,9 @@ def read_json(path: str, data: bytes, table: TextTable) -> Columns:
         raise _refusal(path, "found lists that are too deep or a number that is too long") from None
     nodes: list[Any] = []
     for value in values:
+        if isinstance(value, list):
+            nodes += value
+            continue
         if not isinstance(value, dict):
             raise _refusal(path, "found no object, expected nodes of an execution trace")
         listed = value.get("workload_graph", value.get("nodes"))
@@ -101,14 +111,18 @@ def _add(columns: Columns, node: dict[str, Any], index: int, path: str, table: T
 
     kind = node.get("type", node.get("node_type", 0))
     if isinstance(kind, str) and not _WHOLE.fullmatch(kind):
-        if kind not in _TYPES:
+        if kind not in _TYPES and kind not in _STAGE_TYPES:
             words = f"found type '{printable(kind, 40)}', expected {', '.join(_TYPES)}"
             raise _refusal(path, f"entry {index} of the nodes: {words}")
-        kind = _TYPES.index(kind)
+        kind = _STAGE_TYPES[kind] if kind in _STAGE_TYPES else _TYPES.index(kind)
+    if "comm_group" in node and "pg_name" not in node:
+        node["pg_name"] = str(whole(node["comm_group"], "comm_group"))
 
     def attribute(name: str, value: Any) -> bytes | None:
         if isinstance(value, str) and name != "pg_name" and _WHOLE.fullmatch(value):
             value = int(value)
+        if name == "comm_type" and value in COLLECTIVE_WORDS:
+            value = COLLECTIVE_WORDS.index(value)
         if name in _COUNTS:
             count(value, name)
         elif name in _FIELDS and not isinstance(value, bool if name == "is_cpu_op" else str):

@@ -25,6 +25,7 @@ from simcore.diagnostics import Diagnostic, InputError
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, replace
 from simcore.units import plural
+from simcore.workload.formats.protobuf import is_delimited
 from simcore.workload.opening import read_file
 from simcore.workload.source import GZIP
 
@@ -39,6 +40,8 @@ _OWN_VALUE = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTES = 10
+# A message is told among so many bytes.
+_HEAD_BYTES = 1 << 14
 
 
 class _FirstRead(NamedTuple):
@@ -270,7 +273,8 @@ def _with_columns(file: ExecutionFile, columns: Columns) -> ExecutionFile:
 def _read(rank: int, path: str, table: TextTable, reader: Reader | None) -> ExecutionFile:
     packed = _begins_with_gzip(path)
     data = read_file(path)
-    if data[:1] in (b"{", b"[") and path.removesuffix(".gz").endswith(".json"):
+    may_be_json = not path.removesuffix(".gz").endswith((".et", ".eg")) and data.lstrip()[:1] in (b"{", b"[")
+    if may_be_json and not is_delimited(data[:_HEAD_BYTES]):
         from simcore.chakra.json_form import read_json
 
         return ExecutionFile(rank, path, packed, True, read_json(path, data, table))

@@ -11,7 +11,7 @@ from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dim
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.names import OPTIMIZATIONS, TOPOLOGY_NAMES, Optimization
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.units import format_number
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class ClusterParameters(Struct, frozen=True):
     endpoint_delay: int | None = None
     local_mem_bw: float | None = None
     collective_optimization: str | None = None
+    link_rate: tuple[str, ...] = ()
 
 
 def choose_cluster(parameters: ClusterParameters, input_network: InputNetwork | None = None) -> ClusterChoice:
@@ -82,6 +83,8 @@ def choose_cluster(parameters: ClusterParameters, input_network: InputNetwork | 
     """
     dims = tuple(parse_dimension(text) for text in parameters.dim)
     base, preset = _base_settings(parameters.cluster)
+    if parameters.link_rate:
+        base = _with_link_rates(base, parameters.link_rate)
     if input_network is not None:
         dims = tuple(parse_dimension(text) for text in input_network.dims)
         choices = [parse_algorithm(text, dims) for text in input_network.algorithms]
@@ -164,6 +167,25 @@ def _base_settings(name: str | None) -> tuple[Settings, Callable[[int], Settings
     from simcore.cluster.files import read_cluster_file
 
     return read_cluster_file(name), None
+
+
+def _with_link_rates(settings: Settings, texts: Sequence[str]) -> Settings:
+    """Returns the settings of a topology with other rates of some links. Raises UsageError."""
+    from simcore.cluster.files.simai_topology import topology_settings
+    from simcore.topology import missing_link, parse_link_rates, with_link_rates
+
+    factors = parse_link_rates(texts)
+    if settings.topology is None:
+        raise UsageError(
+            f"--link-rate {printable(texts[0], 60)}: the cluster has no links by number; a topology as "
+            "--cluster would fit"
+        )
+    missing = missing_link(settings.topology, factors)
+    if missing is not None:
+        first, second = sorted(missing)
+        raise UsageError(f"--link-rate: the topology has no link between nodes {first} and {second}")
+    changed = topology_settings(with_link_rates(settings.topology, factors))
+    return changed.over(replace(settings, diagnostics=()))
 
 
 def _parse_optimization(name: str | None) -> Optimization | None:

@@ -68,8 +68,9 @@ class Comparison(Struct, frozen=True, dict=True):
                 if self.ranks is not None:
                     subject = f"rank {self.ranks[side_id]}", f" in {path}"
                 what = "an order of operations without times"
-                if side.figures.hang is not None:
-                    what = "flight recorder dumps, which have no step"
+                if not side.figures.has_step:
+                    of = "flight recorder dumps" if side.figures.hang is not None else "memory snapshots"
+                    what = f"{of}, which have no step"
                 raise UsageError(f"{subject[0]}: found {what}{subject[1]}, expected a trace with durations")
         if self.is_of_one_run and self.ranks is not None:
             _refuse_equal_ranks(self.ranks, self.tracks[0][0], self.tracks[1][0])

@@ -205,5 +205,11 @@ class Busbw(SimaiNetwork):
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """Returns the network of a run: see `NetworkModel`."""
+    """Returns the network of a run: see `NetworkModel`; of what nccl-tests measured, one of its figures."""
+    from simcore.collectives.nccl_tests import is_measured
+
+    if is_measured(parameters.argument):
+        from simcore.networks.measured import MeasuredNetwork
+
+        return MeasuredNetwork(parameters, layout)
     return Busbw(parameters, layout)

@@ -56,10 +56,15 @@ class RunPricing:
         overrides: Overrides,
         jitter: Jitter | None = None,
         changes: Sequence[DurationChange] = (),
+        other_job: RunPricing | None = None,
     ) -> None:
         """Prices the ops of a program. jitter: by default that of `overrides`; a run of the same program and
-        folding may share it. changes: of durations that the run begins with, one after the other.
+        folding may share it. changes: of durations that the run begins with, one after the other. other_job:
+        another job, whose transmissions meet those of this one.
         """
+        self._other_job = other_job
+        # The times of a run that was one beside another.
+        self.other_times: Times | None = None
         self._program = program
         self._folding = folding
         self._active_chunks = cluster.active_chunks
@@ -115,14 +120,45 @@ class RunPricing:
 
             chunks = self._changed_traffic(change)
             return DimensionQueues(program, folding, durations, chunks, self._active_chunks).run(cancelled)
+        if self._sharing is not None and self._other_job is not None:
+            return self._run_together(self._other_job, cancelled, change)
         if self._sharing is not None:
             from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
 
+            engine = SharedNetworkEngine
+            if program.after_ns:
+                from simcore.engine.one_stream import OneStreamEngine
+
+                engine = OneStreamEngine
             transmissions = self._changed_traffic(change)
-            traffic = Traffic(transmissions, self._sharing.make_transport(folding))
-            self.transport = traffic.transport
-            return SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
+            while True:
+                traffic = Traffic(transmissions, self._sharing.make_transport(folding))
+                self.transport = traffic.transport
+                times = engine(program, folding, durations, traffic, cancelled).run()
+                if not self._sharing.refine(self.transport):
+                    return times
         return Engine(program, folding, durations, cancelled).run()
+
+    def _run_together(
+        self, other: RunPricing, cancelled: Callable[[], bool], change: DurationChange | None
+    ) -> Times:
+        """Returns the times of a run of which all transmissions meet those of another one."""
+        from simcore.engine.shared_queue import SharedNetworkEngine, Traffic, run_together
+        from simcore.networks.flows import FlowNetwork
+
+        assert isinstance(self._sharing, FlowNetwork)
+        assert isinstance(other._sharing, FlowNetwork)
+        while True:
+            transports = self._sharing.make_transports(self._folding, other._sharing, other._folding)
+            engines = []
+            for run, transport, changed in zip((self, other), transports, (change, None), strict=True):
+                run.transport = transport
+                traffic = Traffic(run._changed_traffic(changed), transport)
+                durations = run.durations(changed)
+                engines.append(SharedNetworkEngine(run._program, run._folding, durations, traffic, cancelled))
+            times, other.other_times = run_together(engines)
+            if not self._sharing.refine(transports[0]):
+                return times
 
     def _changed_traffic(self, change: DurationChange | None) -> Callable[[int, int], Any]:
         """Returns the function that gives what an op moves, by rank class, with queues by group."""

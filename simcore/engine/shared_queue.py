@@ -70,27 +70,28 @@ class SharedNetworkEngine(Engine):
 
     def run(self) -> Times:
         """Runs the whole step and returns its times."""
-        events, network = self.events, self.network
-        events.extend((0, index) for index in range(len(self.actors)))
-        turns = 0
-        while True:
-            turns += 1
-            if not turns % EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
-                raise Cancelled
-            ends = network.next_ns()
-            if ends is not None and ends <= self.now:
-                for token in network.finished(self.now):
-                    self._end(token)
-            elif events and events[0][0] <= self.now:
-                _, index = heappop(events)
-                next(self.actors[index].step, None)
-            else:
-                network.settle(self.now)
-                ends = network.next_ns()
-                coming = [time for time in (ends, events[0][0] if events else None) if time is not None]
-                if not coming:
-                    return self._times()
-                self.now = min(coming)
+        return run_together([self])[0]
+
+    def begin(self) -> None:
+        """Lets every actor go on at the start of the step."""
+        self.events.extend((0, index) for index in range(len(self.actors)))
+
+    def do_next(self) -> bool:
+        """Does what comes next at the present time; returns False where nothing does."""
+        ends = self.network.next_ns()
+        if ends is not None and ends <= self.now:
+            for token in self.network.finished(self.now):
+                self._end(token)
+            return True
+        if self.events and self.events[0][0] <= self.now:
+            _, index = heappop(self.events)
+            next(self.actors[index].step, None)
+            return True
+        return False
+
+    def finish(self) -> Times:
+        """Returns the times of the step that is over."""
+        return self._times()
 
     def _wake(self, actor: Actor) -> None:
         """Lets an actor go on at its own time, or now if that is over."""
@@ -169,3 +170,31 @@ class SharedNetworkEngine(Engine):
         self._deliver(receiver, sender.program.ops.message[op], self.now)
         if queue:
             self._begin_transfer(queue[0])
+
+
+def run_together(engines: Sequence[SharedNetworkEngine]) -> list[Times]:
+    """Runs steps that begin together, on networks that may be one, and returns the times of each."""
+    for engine in engines:
+        engine.begin()
+    turns, cancelled = 0, engines[0].cancelled
+    while True:
+        # What one does may be something for another at the same time.
+        is_idle = True
+        for engine in engines:
+            while engine.do_next():
+                is_idle = False
+                turns += 1
+                if not turns % EVENTS_BETWEEN_CANCEL_CHECKS and cancelled():
+                    raise Cancelled
+        if not is_idle and len(engines) > 1:
+            continue
+        coming = []
+        for engine in engines:
+            engine.network.settle(engine.now)
+            ends = engine.network.next_ns()
+            coming += [] if ends is None else [ends]
+            coming += [engine.events[0][0]] if engine.events else []
+        if not coming:
+            return [engine.finish() for engine in engines]
+        for engine in engines:
+            engine.now = min(coming)

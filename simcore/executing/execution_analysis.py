@@ -73,10 +73,16 @@ class ExecutionAnalysis(Run):
         """When the last rank ends, ns."""
         return self.executed.step_time_ns
 
-    @property
+    @cached_property
     def network(self) -> Links:
         executed = self.executed
-        return Links(executed.cluster.dims, executed.links, executed.link_heat)
+        ports = None
+        if executed.links is not None:
+            # Imported here: most traces run on a network without links.
+            from simcore.trace.ports import ports_of_links
+
+            ports = ports_of_links(executed.links, executed.cluster.dims, executed.step_time_ns)
+        return Links(executed.cluster.dims, executed.links, executed.link_heat, ports=ports)
 
     @cached_property
     def shape(self) -> StepShape:

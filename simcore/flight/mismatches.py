@@ -10,8 +10,9 @@ from typing import Any
 
 from simcore.diagnostics import Cancelled
 from simcore.flight.progress import Progress, collective_of, short_operation
-from simcore.flight.record import FlightRecord, count_elements, frames_of, size_text
+from simcore.flight.record import FlightRecord, count_elements, size_text
 from simcore.records import NamedTuple
+from simcore.unpickling.stacks import frames_of
 
 # Collectives of which every member states the same elements.
 _EQUAL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")

@@ -6,11 +6,11 @@ import os
 import re
 import stat
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
-from simcore.flight.process import read_tables
 from simcore.flight.record import (
     UNSTATED,
     Entries,
@@ -23,11 +23,14 @@ from simcore.flight.record import (
 from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.units import is_whole, plural
+from simcore.unpickling.process import read_tables
 from simcore.workload.formats import format_of
 from simcore.workload.ignored_files import IgnoredFiles
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP, MOST_BYTES
 
+# The file that makes the columns of a dump, in a process of its own.
+COLUMNS = Path(__file__).with_name("columns.py")
 _HEAD_BYTES, _FIRST_FILES = 1 << 16, 8
 _DIGITS = re.compile(r"(?<![0-9])[0-9]{1,7}(?![0-9])")
 # What a name may end with behind the rank.
@@ -58,8 +61,10 @@ def begins_with_pickles(path: str) -> bool:
     return False
 
 
-def find_dumps(path: str) -> tuple[list[str], IgnoredFiles]:
-    """Returns (the names of the dumps in a directory, the other files in it)."""
+def find_dumps(path: str, fits: Callable[[bytes], bool] = is_dump) -> tuple[list[str], IgnoredFiles]:
+    """Returns (the names of the dumps in a directory, the other files in it). fits: whether a file begins as
+    one does.
+    """
     names: list[str] = []
     others = IgnoredFiles()
     try:
@@ -78,7 +83,7 @@ def find_dumps(path: str) -> tuple[list[str], IgnoredFiles]:
                 head = read_beginning(file_path)[:_HEAD_BYTES]
         except (OSError, InputError):
             pass
-        if is_dump(head):
+        if fits(head):
             names.append(name)
         else:
             others.add(name, head)
@@ -112,10 +117,10 @@ def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightR
             files.append((rank, os.path.join(path, name)))
     # By rank, those whose names have none last.
     files.sort(key=lambda file: (file[0] is None, file[0] or 0))
-    return record.read(files, [lambda of=file: _bytes_or_path(of) for _, file in files])
+    return record.read(files, [lambda of=file: bytes_or_path(of) for _, file in files])
 
 
-def _bytes_or_path(path: str) -> bytes | str:
+def bytes_or_path(path: str) -> bytes | str:
     """Returns what is read of a file here, or its path, where the process that unpickles can read it."""
     try:
         with open(path, "rb") as file:
@@ -181,7 +186,7 @@ class _Reader:
                     unread[index] = error
                     yield b""
 
-        tables = read_tables(data(), len(files))
+        tables = read_tables(COLUMNS, data(), len(files))
         for index, ((of_name, path), table) in enumerate(zip(files, tables, strict=True)):
             if index in unread:
                 self.errors += unread[index].diagnostics

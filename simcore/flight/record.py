@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 from typing import Literal
@@ -11,7 +10,6 @@ from typing import Literal
 from simcore.diagnostics import Diagnostic
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, field
-from simcore.units import is_whole
 
 # The states of an entry; UNKNOWN: the dump states none of them.
 SCHEDULED, STARTED, COMPLETED, UNKNOWN = range(4)
@@ -203,13 +201,3 @@ def size_text(sizes: Sizes) -> str:
     """Returns `4096x1x5120`, with commas between tensors, of many the first three."""
     texts = ["x".join(map(str, dims)) or "scalar" for dims in sizes[:3]]
     return ", ".join(texts) + (f" and {len(sizes) - 3} more" if len(sizes) > 3 else "")
-
-
-def frames_of(stack: str) -> Sequence[tuple[str, str, int]]:
-    """Returns (function, file, line) of each frame of a stack, the innermost first."""
-    frames = []
-    for line in stack.split("\n") if stack else ():
-        name, _, rest = line.partition("\t")
-        file, _, sequence = rest.rpartition("\t")
-        frames.append((name, file, int(sequence) if is_whole(sequence) else 0))
-    return frames

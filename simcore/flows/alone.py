@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from simcore.flows.collectives import Collective
-from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic
+from simcore.flows.collectives import start_collective
+from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
+from simcore.flows.traffic import FlowReport, FlowRules
 from simcore.records import NamedTuple
 from simcore.topology import Topology
 
@@ -16,18 +17,29 @@ class FlowRun(NamedTuple):
 
     ends: tuple[int, ...]
     report: FlowReport
+    rules: FlowRules
 
 
 def run_collectives(
     topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int, rules: FlowRules
 ) -> FlowRun:
     """Runs a collective of `size` bytes of the whole buffer in each group, which begin together."""
-    traffic = FlowTraffic(topology, rules)
-    ends: dict[int, int] = {}
+    traffic, ends = make_traffic(topology, rules), dict[int, int]()
     for index, ranks in enumerate(groups):
-        Collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))
+        start_collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))
     traffic.run()
-    return FlowRun(tuple(ends[index] for index in range(len(groups))), traffic.report())
+    finer = finer_rules(traffic)
+    if finer is not None:
+        return run_collectives(topology, groups, collective, size, finer)
+    return FlowRun(tuple(ends[index] for index in range(len(groups))), traffic.report(), rules)
+
+
+def slowed_end(
+    run: FlowRun, topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int
+) -> int | None:
+    """Returns when the last group has finished under congestion control; None where that is not told."""
+    rules = slowed_rules(run.report, run.rules)
+    return None if rules is None else max(run_collectives(topology, groups, collective, size, rules).ends)
 
 
 def like_groups(npus: int, ranks: Sequence[int]) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 SimAI's hash is exact: Murmur3 of addresses and ports, by the number of the switch, among equal next hops from
 the highest number down. Acknowledgements are hashed by their own ports and may come back another way.
+Balanced flows are spread over all equal paths instead.
 """
 
 from __future__ import annotations
@@ -50,15 +51,24 @@ class Route(NamedTuple):
 
     links: tuple[int, ...]
     back: tuple[int, ...]
+    spread: tuple[tuple[int, float], ...] = ()
+    """Of a balanced flow all links of its equal paths, with the share of its bytes that each carries; `links`
+    are one of these paths.
+    """
+    spread_back: tuple[tuple[int, float], ...] = ()
+    """The same of its acknowledgements."""
 
 
 class Router:
-    """The routes of a topology. ecmp: `simai` or `seeded`, a hash with another seed."""
+    """The routes of a topology. ecmp: `simai` or `seeded`, a hash with another seed, or `balanced`, all equal
+    paths at once.
+    """
 
     def __init__(self, topology: Topology, ecmp: str = "simai") -> None:
         self.topology = topology
         # 0 leaves SimAI's hash as it is.
         self._seed = 0 if ecmp == "simai" else _HOST_SEED
+        self._is_balanced = ecmp == "balanced"
         self._near = topology.neighbors()
         self._inner = set(topology.inner_switches)
         # The switches that a GPU is on -> hops to one of them, by switch.
@@ -76,6 +86,8 @@ class Router:
         single = self._single.get(pair)
         if single is not None:
             return single
+        if self._is_balanced:
+            return self._balanced_route(source, target)
         number_of_flow = self._flows.get(pair, 0)
         self._flows[pair] = number_of_flow + 1
         port = _FIRST_PORT + number_of_flow
@@ -87,6 +99,56 @@ class Router:
         if not (many or many_back):
             self._single[pair] = route
         return route
+
+    def _balanced_route(self, source: int, target: int) -> Route | None:
+        """Returns the route of all flows of a pair, over all equal paths."""
+        spread, back = self._spread(source, target), self._spread(target, source)
+        if spread is None or back is None:
+            return None
+        links, _ = self._path(source, target, _FIRST_PORT, _TARGET_PORT)
+        acks, _ = self._path(target, source, _TARGET_PORT, _FIRST_PORT)
+        route = Route(tuple(links or ()), tuple(acks or ()), spread, back)
+        self._single[source, target] = route
+        return route
+
+    def _spread(self, source: int, target: int) -> tuple[tuple[int, float], ...] | None:
+        """Returns the links of all equal paths with the share of each: every node divides what it gets among
+        its next hops. None where no path is.
+        """
+        shares: dict[int, float] = {}
+        nodes = {source: 1.0}
+        while nodes:
+            following: dict[int, float] = {}
+            for node, share in nodes.items():
+                equal = self._next_hops(node, target)
+                if not equal:
+                    return None
+                for peer, index in equal:
+                    link = 2 * index + (self.topology.links[index].source != node)
+                    shares[link] = shares.get(link, 0.0) + share / len(equal)
+                    if peer != target:
+                        following[peer] = following.get(peer, 0.0) + share / len(equal)
+            nodes = following
+        return tuple(shares.items())
+
+    def equal_links(self) -> dict[int, int]:
+        """Returns a link for each link of switches that are joined to the same nodes at the same rates: of
+        balanced flows all of these links carry the same.
+        """
+        topology = self.topology
+        stands_for: dict[object, int] = {}
+        first_switch = topology.gpus + len(topology.inner_switches)
+        neighbors = {
+            node: tuple((peer, *topology.links[index][2:]) for peer, index in self._near[node])
+            for node in range(first_switch, topology.nodes)
+        }
+        links = {}
+        for index, link in enumerate(topology.links):
+            for reverse, (one, other) in enumerate(((link.source, link.target), (link.target, link.source))):
+                # A GPU is one of a kind.
+                key = neighbors.get(one, one), neighbors.get(other, other)
+                links[2 * index + reverse] = stands_for.setdefault(key, 2 * index + reverse)
+        return links
 
     def _path(self, source: int, target: int, port: int, target_port: int) -> tuple[list[int] | None, bool]:
         """Returns the links of a path, and whether there were others."""

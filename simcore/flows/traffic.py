@@ -6,12 +6,14 @@ end can affect, those that share links with it, link by link.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
+from itertools import count as numbers
 from typing import Any, Protocol
 
 from simcore.diagnostics import UsageError
 from simcore.flows.fair_shares import fair_rates
+from simcore.flows.log import FlowLog
 from simcore.flows.routes import Route, Router
 from simcore.records import NamedTuple, Struct
 from simcore.topology import PacketRules, Topology
@@ -41,11 +43,20 @@ class FlowRules(Struct, frozen=True):
     pxn: bool = False
     """Whether a flow to another rail goes over NVLink to the GPU on that rail first."""
     packets: PacketRules = PacketRules()
+    congestion: str = "none"
+    """`dcqcn`: marked flows slow down."""
+    detail: str = "shares"
+    """`shares`, or what is simulated packet by packet: `outer` flows between servers, `all` of them."""
+
+    @property
+    def turn_ns(self) -> int:
+        """ns that a rank takes for a send, one after the other."""
+        return START_NS if self.model == "ns3" else 0
 
     @property
     def start_ns(self) -> int:
         """ns from the call of a send to its first packet."""
-        return self.send_latency + (START_NS if self.model == "ns3" else 0)
+        return self.send_latency + self.turn_ns
 
 
 class FlowParameters(Protocol):
@@ -61,6 +72,8 @@ class FlowParameters(Protocol):
     def nvls(self) -> str: ...
     @property
     def pxn(self) -> str: ...
+    @property
+    def congestion(self) -> str: ...
 
 
 def rules_of(packets: PacketRules | None, parameters: FlowParameters) -> FlowRules:
@@ -74,6 +87,7 @@ def rules_of(packets: PacketRules | None, parameters: FlowParameters) -> FlowRul
         parameters.nvls == "on",
         parameters.pxn == "on",
         packets or PacketRules(),
+        parameters.congestion,
     )
 
 
@@ -97,10 +111,14 @@ class FlowPort(NamedTuple):
     """Since when its queue would be marked, None if never."""
     marked_flows: int
     """The most flows that it held back then."""
+    link: int
+    """Twice the index of its link, + 1 against it."""
 
     def as_values(self) -> dict[str, Any]:
         """Returns the fields as JSON prints them."""
-        return {**self._asdict(), "mean_flows": round(self.mean_flows, 3)}
+        values = {**self._asdict(), "mean_flows": round(self.mean_flows, 3)}
+        del values["link"]
+        return values
 
 
 class FlowReport(NamedTuple):
@@ -111,6 +129,19 @@ class FlowReport(NamedTuple):
     ports: list[FlowPort]
     control: str
     """The congestion control that the configuration names, "" for none."""
+    log: FlowLog | None = None
+    """All flows, where they were logged."""
+    detail: str = "shares"
+    """`shares`, `outer` or `all`, as in `FlowRules`."""
+    congestion: str = "none"
+    """Whether marked flows slow down, as in `FlowRules`."""
+    packet_hops: int = 0
+    """How many packets crossed links between servers, each link counted."""
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether its times have what congestion control does."""
+        return self.congestion != "none" and (self.detail != "shares" or not self.marked_ports())
 
     def marked_ports(self) -> list[FlowPort]:
         """Returns the ports at which congestion control would slow flows down, the first marked first."""
@@ -121,39 +152,74 @@ class FlowReport(NamedTuple):
 class _Path:
     """A route with what its flows take of its links."""
 
-    __slots__ = ("ack_waits", "base_rtt_ns", "bundle", "first_ns", "links", "tail_ns", "uses")
+    __slots__ = (
+        "bundle",
+        "cap",
+        "cap_waiting",
+        "carried",
+        "first_ns",
+        "is_outer",
+        "links",
+        "tail_ns",
+        "uses",
+    )
 
-    def __init__(self, route: Route, topology: Topology, packets: PacketRules, plain: bool) -> None:
-        self.links = route.links
+    def __init__(
+        self,
+        route: Route,
+        topology: Topology,
+        packets: PacketRules,
+        plain: bool,
+        window: int,
+        equal_links: Mapping[int, int] | None = None,
+    ) -> None:
+        """equal_links: a link for those that always carry the same, of which one is enough to find rates."""
+        # (link, share of the bytes) of all links.
+        self.carried = route.spread or tuple((link, 1.0) for link in route.links)
+        self.links = tuple(link for link, _ in self.carried)
+        of_rates = list(
+            {(equal_links or {}).get(link, link): (link, share) for link, share in self.carried}.items()
+        )
         self.bundle: _Bundle | None = None
         rates = [topology.links[link // 2].gbps for link in route.links]
         latency = sum(topology.links[link // 2].latency_ns for link in route.links)
-        self.ack_waits: list[tuple[int, float]] = []
+        first = topology.links[route.links[0] // 2]
+        self.is_outer = not topology.is_inner(first)
+        # The rate at which its window is always in flight, and that where acknowledgements wait for a packet
+        # at each port.
+        self.cap = self.cap_waiting = float("inf")
         if plain:
-            self.uses = [(link, 8 / rate) for link, rate in zip(route.links, rates, strict=True)]
+            self.uses = [(link, 8 / topology.links[link // 2].gbps * share) for link, (_, share) in of_rates]
             self.tail_ns = latency
             self.first_ns: list[float] = []
-            self.base_rtt_ns = 0.0
             return
         full = [packets.full_ns(rate) or 1 for rate in rates]
-        self.uses = [(link, ns / packets.payload) for link, ns in zip(route.links, full, strict=True)]
+        self.uses = [
+            (link, (packets.full_ns(topology.links[link // 2].gbps) or 1) / packets.payload * share)
+            for link, (_, share) in of_rates
+        ]
         # Of ports that would be full together the first holds its flows back, and no other has a queue.
         self.uses[0] = self.uses[0][0], self.uses[0][1] * (1 + _FIRST_PORT)
-        back_ns = 0.0
+        back_ns = wait_ns = 0.0
         for link in route.back:
             there = topology.links[link // 2]
             ack_ns = packets.ack_ns(there.gbps)
             back_ns += there.latency_ns + ack_ns
-            # An acknowledgement waits for what is left of a packet, half of one in the mean.
-            self.ack_waits.append((link, packets.full_ns(there.gbps) / 2))
+            wait_ns += packets.full_ns(there.gbps)
+        backward = route.spread_back or tuple((link, 1.0) for link in route.back)
+        for link, share in {(equal_links or {}).get(link, link): share for link, share in backward}.items():
+            ack_ns = packets.ack_ns(topology.links[link // 2].gbps)
             if ack_ns:
-                self.uses.append((link, ack_ns / packets.payload))
+                self.uses.append((link, ack_ns / packets.payload * share))
         self.tail_ns = latency + back_ns
         # The last packet is stored on every link but the slowest, which the bytes are timed by.
         slowest = max(full)
         full.remove(slowest)
         self.first_ns = [ns / packets.payload for ns in full]
-        self.base_rtt_ns = latency + sum(full) + slowest + back_ns
+        if window:
+            round_trip_ns = latency + sum(full) + slowest + back_ns
+            self.cap = window / round_trip_ns
+            self.cap_waiting = window / (round_trip_ns + wait_ns)
 
 
 class _Bundle:
@@ -174,19 +240,27 @@ class _Bundle:
 
 
 class _Flow:
-    __slots__ = ("arrived", "key", "path", "size", "start_ns")
+    __slots__ = ("arrived", "key", "label", "path", "size", "start_ns")
 
-    def __init__(self, path: _Path, size: int, start_ns: int, arrived: Callable[[Any, int], None], key: Any):
+    def __init__(
+        self, path: _Path, size: int, start_ns: int, arrived: Callable[[Any, int], None], key: Any, label: int
+    ) -> None:
         self.path, self.size, self.start_ns, self.arrived, self.key = path, size, start_ns, arrived, key
+        self.label = label
 
 
 class FlowTraffic:
-    """All flows of a run. Time is ns and never goes back; call `run_until` before `send` at a later time."""
+    """All flows of a run. Time is ns and never goes back; call `run_until` before `send` at a later time.
 
-    def __init__(self, topology: Topology, rules: FlowRules) -> None:
+    log: gets every flow as it ends, None for no log.
+    """
+
+    def __init__(self, topology: Topology, rules: FlowRules, log: FlowLog | None = None) -> None:
         self.topology = topology
         self.rules = rules
+        self.log = log
         self.router = Router(topology, rules.ecmp)
+        self._equal_links = self.router.equal_links() if rules.ecmp == "balanced" else None
         self.now = 0
         self.last_end_ns = 0
         self.flows = 0
@@ -195,14 +269,19 @@ class FlowTraffic:
         window = self.router.window_bytes(packets) if packets.window and not self._plain else 0
         self._window = -(-window // packets.payload) * packets.payload
         self._paths: dict[Route, _Path] = {}
-        self._events: list[tuple[int, int, int, Any]] = []
-        self._sequence = 0
+        self._events: list[tuple[int, int, int, int, int, Any]] = []
+        # The next number of an event: those of one time run in the order in which they were made.
+        self._next_id = numbers(1).__next__
         # Bundles that move, since when any does, when rates were found last, and when they will be.
         self._moving = 0
         self._busy_since = 0
         self._settled_ns = 0
         self._due_ns = -1
         self._has_start = False
+        # Whether shares may be wrong: a port of a switch, or one whose flows have followers, held several
+        # back, or acknowledgements that wait may stop a window. What collectives say of themselves: flows
+        # wait for others, and some of these are inside servers and others between them.
+        self.is_coupled = self.has_chains = self.has_mixed_rings = False
         # Link -> bundles on it.
         self._bundles_on: dict[int, dict[_Bundle, None]] = {}
         self._touched: dict[int, None] = {}
@@ -214,27 +293,44 @@ class FlowTraffic:
         self._full_since: dict[int, int] = {}
         self._full_ns: dict[int, int] = {}
         self._mark_times: dict[int, tuple[int, int]] = {}
-        # Port of a switch -> ns of its queue.
-        self._queue_ns: dict[int, float] = {}
 
     def send(
-        self, delay: int, source: int, target: int, size: int, arrived: Callable[[Any, int], None], key: Any
+        self,
+        delay: int,
+        source: int,
+        target: int,
+        size: int,
+        arrived: Callable[[Any, int], None],
+        key: Any,
+        label: int = -1,
     ) -> None:
         """Starts a flow `delay` ns from now; `arrived(key, ns)` is called when its last acknowledgement is
-        back.
+        back. label: what it is of, for the log.
 
         Raises `UsageError` where no path leads there.
         """
+        self._send_on(self._route(source, target), delay, size, arrived, key, label)
+
+    def _route(self, source: int, target: int) -> Route:
         route = self.router.route(source, target)
         if route is None:
             ends = f"{self.topology.node_text(source)} to {self.topology.node_text(target)}"
             raise UsageError(f"--network flows: no path over switches from {ends}")
+        return route
+
+    def _send_on(
+        self, route: Route, delay: int, size: int, arrived: Callable[[Any, int], None], key: Any, label: int
+    ) -> None:
         path = self._paths.get(route)
         if path is None:
-            path = self._paths[route] = _Path(route, self.topology, self.rules.packets, self._plain)
+            path = self._paths[route] = _Path(
+                route, self.topology, self.rules.packets, self._plain, self._window, self._equal_links
+            )
+            if route.spread and self.log is not None:
+                self.log.shares[path.links] = tuple(share for _, share in path.carried)
         when = self.now + delay
         self.flows += 1
-        self._push(when, _START, _Flow(path, size, when, arrived, key))
+        self._push(when, _START, _Flow(path, size, when, arrived, key, label))
 
     def next_ns(self) -> int | None:
         """Returns the time of the next event; None without any."""
@@ -257,19 +353,20 @@ class FlowTraffic:
                 if not events or events[0][0] > last:
                     break
                 self.now = max(events[0][0], self.now)
-            _, _, kind, item = heappop(events)
-            if kind == _START:
-                self._begin(item)
-            elif kind == _SETTLE:
-                pass
-            elif kind == _END:
-                bundle, version = item
-                if bundle.version == version:
-                    self._end(bundle)
-            else:
-                self.last_end_ns = max(self.last_end_ns, self.now)
-                item.arrived(item.key, self.now)
+            _, _, _, _, kind, item = heappop(events)
+            self._handle(kind, item)
         self.now = max(self.now, last)
+
+    def _handle(self, kind: int, item: Any) -> None:
+        if kind == _START:
+            self._begin(item)
+        elif kind == _END:
+            bundle, version = item
+            if bundle.version == version:
+                self._end(bundle)
+        elif kind == _ARRIVE:
+            self.last_end_ns = max(self.last_end_ns, self.now)
+            item.arrived(item.key, self.now)
 
     def settle(self) -> None:
         """Finds the rates of the flows that what began and ended now can affect.
@@ -285,19 +382,38 @@ class FlowTraffic:
                     self._due_ns = due
                     self._push(due, _SETTLE, None)
                 return
-        is_start, self._has_start = self._has_start, False
+        self._has_start = False
         self._settled_ns = self.now
         while self._touched:
             bundles, links = self._connected(next(iter(self._touched)))
             for link in links:
                 self._touched.pop(link, None)
             if bundles:
-                self._share(bundles, links, is_start)
+                self._share(bundles, links)
 
     def report(self) -> FlowReport:
         """Returns what the links carried."""
         control = self.rules.packets.control_name if not self._plain else ""
-        return FlowReport(self.last_end_ns, self.flows, self.port_uses(), control)
+        rules = self.rules
+        return FlowReport(
+            self.last_end_ns,
+            self.flows,
+            self.port_uses(),
+            control,
+            self.log,
+            rules.detail,
+            rules.congestion,
+            self.packet_hops()[1],
+        )
+
+    def packet_hops(self) -> tuple[int, int]:
+        """Returns how many packets crossed links inside servers, and outside, each link counted."""
+        hops = [0.0, 0.0]
+        payload = self.rules.packets.payload
+        for link, port in self._ports.items():
+            is_outer = not self.topology.is_inner(self.topology.links[link // 2])
+            hops[is_outer] += port[0] / payload + port[1] / 2
+        return round(hops[0]), round(hops[1])
 
     def port_uses(self) -> list[FlowPort]:
         """Returns what each direction of a link carried, where it carried anything, by its number."""
@@ -308,13 +424,14 @@ class FlowTraffic:
             busy = port[3] + (self.now - port[2] if port[2] >= 0 else 0)
             there = self.topology.links[link // 2]
             ends = (there.target, there.source) if link % 2 else (there.source, there.target)
-            full = self._full_ns.get(link, 0)
-            mark = self._mark_times.get(link)
+            equal_link = link if self._equal_links is None else self._equal_links[link]
+            full = self._full_ns.get(equal_link, 0)
+            mark = self._mark_times.get(equal_link)
             uses.append(
                 FlowPort(
                     *ends,
                     there.gbps,
-                    int(size),
+                    round(size),
                     int(flows),
                     int(busy),
                     int(port[5]),
@@ -322,13 +439,13 @@ class FlowTraffic:
                     full,
                     mark[0] if mark else None,
                     mark[1] if mark else 0,
+                    link,
                 )
             )
         return uses
 
     def _push(self, when: int, kind: int, item: Any) -> None:
-        self._sequence += 1
-        heappush(self._events, (when, self._sequence, kind, item))
+        heappush(self._events, (when, self.now, 0, self._next_id(), kind, item))
 
     def _begin(self, flow: _Flow) -> None:
         path = flow.path
@@ -343,14 +460,13 @@ class FlowTraffic:
         self._has_start = True
         self._serve(bundle)
         bundle.count += 1
-        self._sequence += 1
-        heappush(bundle.ends, (bundle.served + self._work(flow.size), self._sequence, flow))
+        heappush(bundle.ends, (bundle.served + self._work(flow.size), self._next_id(), flow))
         for link, _ in path.uses:
             self._touched[link] = None
-        for link in path.links:
+        for link, share in path.carried:
             self._count(link, 1)
             port = self._ports[link]
-            port[0] += flow.size
+            port[0] += flow.size * share
             port[1] += 1
 
     def _end(self, bundle: _Bundle) -> None:
@@ -363,14 +479,12 @@ class FlowTraffic:
         while ends and ends[0][0] <= bundle.served + slack:
             _, _, flow = heappop(ends)
             bundle.count -= 1
+            if self.log is not None:
+                self.log.add(path.links, flow.start_ns, self.now, flow.size, flow.label)
             for link in path.links:
                 self._count(link, -1)
             last = min(flow.size, self.rules.packets.payload)
-            tail = path.tail_ns + sum(path.first_ns) * last
-            for back, _ in path.ack_waits:
-                if back in self._queue_ns:
-                    tail += min(self._queue_ns[back], self._present_queue(back))
-            self._push(self.now + round(tail), _ARRIVE, flow)
+            self._push(self.now + round(path.tail_ns + sum(path.first_ns) * last), _ARRIVE, flow)
         for link, _ in path.uses:
             self._touched[link] = None
         bundle.version += 1
@@ -410,96 +524,35 @@ class FlowTraffic:
                             waiting.append(other)
         return list(bundles), list(links)
 
-    def _share(self, bundles: list[_Bundle], links: list[int], is_start: bool) -> None:
-        uses = [bundle.path.uses for bundle in bundles]
+    def _share(self, bundles: list[_Bundle], links: list[int]) -> None:
         counts = [bundle.count for bundle in bundles]
         for bundle in bundles:
             self._serve(bundle)
-        waits = [self._ack_wait(bundle.path) for bundle in bundles]
-        rates, bottlenecks = fair_rates(uses, counts, self._caps(bundles, waits))
-        has_queue = not self._plain and self._queue(bundles, rates, bottlenecks, waits, links)
-        # Of many bundles the queues are those of the rates before: little has changed since.
-        if has_queue and (is_start or len(bundles) < _MANY_BUNDLES):
-            waits = [self._ack_wait(bundle.path) for bundle in bundles]
-            rates, bottlenecks = fair_rates(uses, counts, self._caps(bundles, waits))
-            self._queue(bundles, rates, bottlenecks, waits, links)
+        paths = [bundle.path for bundle in bundles]
+        rates, bottlenecks = fair_rates([path.uses for path in paths], counts, [path.cap for path in paths])
         full: dict[int, int] = {}
-        for link, count in zip(bottlenecks, counts, strict=True):
-            full[link] = full.get(link, 0) + count
+        for path, link, count in zip(paths, bottlenecks, counts, strict=True):
+            # What acknowledgements take of a full port is no flow of it.
+            full[link] = full.get(link, 0) + (count if link in path.links else 0)
         for link in links:
             self._full(link, link in full)
         for link, flows in full.items():
             if link >= 0:
                 self._mark(link, flows)
+                if flows > 1 and not self.is_coupled:
+                    self.is_coupled = self._source(link) in self._outer or (
+                        self.has_chains and not self.topology.is_inner(self.topology.links[link // 2])
+                    )
+        if not self.is_coupled:
+            self.is_coupled = any(
+                path.is_outer and rate > path.cap_waiting for path, rate in zip(paths, rates, strict=True)
+            )
         for bundle, rate, link in zip(bundles, rates, bottlenecks, strict=True):
             bundle.rate = rate
             bundle.bottleneck = link
             bundle.version += 1
             wait = max(bundle.ends[0][0] - bundle.served, 0.0) / rate
             self._push(self.now + int(wait + 0.999999), _END, (bundle, bundle.version))
-
-    def _caps(self, bundles: list[_Bundle], waits: list[float]) -> list[float]:
-        """Returns the rate at which the window of each flow is always in flight."""
-        if not self._window:
-            return [float("inf")] * len(bundles)
-        window = self._window
-        return [
-            window / (bundle.path.base_rtt_ns + wait) for bundle, wait in zip(bundles, waits, strict=True)
-        ]
-
-    def _ack_wait(self, path: _Path) -> float:
-        """Returns how long an acknowledgement waits behind data on its way back, ns: for what is left of a
-        packet, and for the queue of a full port of a switch.
-        """
-        wait = 0.0
-        for link, half_ns in path.ack_waits:
-            port = self._ports.get(link)
-            if port is not None and port[4]:
-                wait += max(half_ns, self._queue_ns.get(link, 0.0))
-        return wait
-
-    def _queue(
-        self,
-        bundles: list[_Bundle],
-        rates: list[float],
-        bottlenecks: list[int],
-        waits: list[float],
-        links: list[int],
-    ) -> bool:
-        """Finds the queue of each full port of a switch, in ns; returns whether any has one.
-
-        A flow that a port holds back has in its queue what is in flight (its window, or all that is left of
-        it) less what is on the wires and in acknowledgements. Two directions that are full delay each
-        other's acknowledgements: halfway from the queue before is where both are equal.
-        """
-        window = self._window or float("inf")
-        queued: dict[int, float] = {}
-        for bundle, rate, link, wait in zip(bundles, rates, bottlenecks, waits, strict=True):
-            if link < 0 or self._source(link) < self.topology.gpus:
-                continue
-            left = sum(min(window, end[0] - bundle.served) for end in bundle.ends)
-            waiting = left - bundle.count * rate * (bundle.path.base_rtt_ns + wait)
-            if waiting > 0:
-                queued[link] = queued.get(link, 0.0) + waiting
-        before = self._queue_ns
-        for link in links:
-            size = queued.get(link)
-            if size is None:
-                before.pop(link, None)
-            else:
-                per_byte = 8 / self.topology.links[link // 2].gbps
-                before[link] = (before.get(link, 0.0) + size * per_byte) / 2
-        return bool(queued)
-
-    def _present_queue(self, link: int) -> float:
-        """Returns the queue of a port now, ns: since its rates were found, flows have got shorter."""
-        size = 0.0
-        for bundle in self._bundles_on.get(link, ()):
-            if bundle.bottleneck == link:
-                served = bundle.served + (self.now - bundle.since) * bundle.rate
-                left = sum(max(end[0] - served, 0.0) for end in bundle.ends)
-                size += max(left - bundle.count * bundle.rate * bundle.path.base_rtt_ns, 0.0)
-        return size * 8 / self.topology.links[link // 2].gbps
 
     def _source(self, link: int) -> int:
         there = self.topology.links[link // 2]

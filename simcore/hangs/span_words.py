@@ -9,7 +9,7 @@ from simcore.diagnostics import printable_within
 from simcore.flight.mismatches import frame_of
 from simcore.flight.names import group_text, ranks_text, wall_clock
 from simcore.flight.progress import message_of, short_operation
-from simcore.flight.record import STATE_WORDS, frames_of, size_text
+from simcore.flight.record import STATE_WORDS, size_text
 from simcore.flight.verdict import Wait
 from simcore.hangs.timeline import WAIT
 from simcore.ranks import RankSet
@@ -18,6 +18,7 @@ from simcore.trace.lane_spans import SpanSummary
 from simcore.trace.lanes import Lanes, SpanWords
 from simcore.trace.spans import NONE
 from simcore.units import duration
+from simcore.unpickling.stacks import frames_of
 
 if TYPE_CHECKING:
     from simcore.hangs.run import HangAnalysis

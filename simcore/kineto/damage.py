@@ -52,6 +52,7 @@ _KINDS = {
         "{} values that are no numbers (NaN, Infinity)",
         "taken as absent",
     ),
+    "bare": _Kind("damaged-file", "1 word without quotes", "{} words without quotes", "taken as texts"),
     "quote": _Kind(
         "damaged-file",
         "1 quote inside a name that is not escaped",

@@ -105,7 +105,7 @@ def _read(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
     if file_format is not None and file_format.key == "nsys":
         from simcore.kineto.nsys import read_nsys
 
-        return read_nsys(path, part.names, part.step_names)
+        return _summarized(read_nsys(path, part.names, part.step_names))
     data = read_file(path, most_bytes(path), is_part_enough=file_format is None or file_format.spans is None)
     return read_bytes(file_format, path, data, part, on_progress)
 
@@ -119,7 +119,7 @@ def read_bytes(
 ) -> Read:
     """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
-        return read_file_events(path, data, part.names, on_progress, part.step_names, part.rules)
+        return _summarized(read_file_events(path, data, part.names, on_progress, part.step_names, part.rules))
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):
@@ -128,7 +128,13 @@ def read_bytes(
             raise UsageError(f"{option}: {message}")
     table, diagnostics = file_format.spans(path, data)
     recordings, more = recordings_of(path, file_format.key, table)
-    return recordings, [*diagnostics, *more]
+    return _summarized((recordings, [*diagnostics, *more]))
+
+
+def _summarized(read: Read) -> Read:
+    for recording in read[0]:
+        recording.summarize_steps()
+    return read
 
 
 def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:

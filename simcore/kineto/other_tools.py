@@ -49,7 +49,7 @@ OTHER_TOOLS = (
     ),
     OtherTool(
         "a trace of JAX or TensorFlow (XLA)",
-        re.compile(rb'"/(?:device|host):|"hlo_(?:op|module)"\s*:'),
+        re.compile(rb'"/(?:device|host|job):|"hlo_(?:op|module)"\s*:'),
         "nsys profile records such programs too: nsys export --type sqlite makes a file that opens",
     ),
     OtherTool("a timeline of Horovod", re.compile(rb'"NEGOTIATE_[A-Z]'), _RECORD),

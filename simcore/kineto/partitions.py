@@ -116,7 +116,10 @@ def _group_fit(lines: Sequence[Sequence[_Call]]) -> tuple[int, tuple[int, ...]] 
     """Returns (cost, wait of each member) of one group; None where they are none."""
     if len({tuple(call.kind for call in line) for line in lines}) > 1:
         return None
-    if lines[0][0].is_transfer and any(one.leads == two.leads for one, two in zip(*lines, strict=True)):
+    # A rank whose process is not stated sends to itself.
+    if lines[0][0].is_transfer and (
+        len(lines) != 2 or any(one.leads == two.leads for one, two in zip(*lines, strict=True))
+    ):
         return None
     late = [_later(lines[0], line) for line in lines]
     cost_ns, apart = 0, 0

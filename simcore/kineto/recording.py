@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from itertools import compress
-from typing import Literal, TypeVar
+from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTrace, SubColumns
+from simcore.measured.columns import DeviceColumns, OpColumns, RankTrace, SubColumns
+from simcore.measured.selecting import select_columns, select_ints, select_ops
+from simcore.measured.step_columns import StepColumns, summarize_steps
 from simcore.records import Struct, field, replace
 
-_Item = TypeVar("_Item")
 # The step of an operation outside of all annotations.
 NO_STEP = -1
 # Devices of a file: more than any host has, and as many ranks as one file of all could have.
@@ -78,14 +79,26 @@ class Recording(Struct):
     """The key of its `Format`."""
     position: tuple[int, int, int] | None = None
     """(tp, dp, stage), where its file states it."""
+    figures: dict[str, dict[int, float]] = field(default_factory=dict)
+    """What its file states of steps beside their operations, by name and step."""
     on_one_clock: bool = False
     """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
+    step_columns: StepColumns | None = None
+    """What all of its steps took, of a recording of several; also where the operations of one are here."""
 
     def __post_init__(self) -> None:
         if not self.count:
             self.count = len(self.ops)
             self.first_ns = self.ops.start[0] if self.count else 0
             self.last_ns = max(self.ops.end, default=0)
+
+    def summarize_steps(self) -> None:
+        """Sets the columns of its steps, while all of its operations are here."""
+        # The last step of a truncated file is not whole.
+        whole = self.steps[: len(self.steps) - self.is_truncated]
+        if len(self.steps) > 1 and self.only_step is None:
+            windows = [(step.step_number, step.start, step.end) for step in whole]
+            self.step_columns = summarize_steps(self.ops, self.step, windows, self.columns.collectives)
 
     def has_step(self, step: int | None) -> bool:
         """Returns whether the operations of a step are here, None for all that was recorded."""
@@ -101,20 +114,26 @@ class Recording(Struct):
         if step_number is None:
             return self
         kept_ops = [op for op, step in enumerate(self.step) if step == step_number]
-        window = next(
-            ((step.start, step.end) for step in self.steps if step.step_number == step_number), (0, 0)
-        )
+        windowed = self.find_step(step_number)
+        window = (0, 0) if windowed is None else (windowed.start, windowed.end)
         return replace(
             self,
-            ops=_select_ops(self.ops, kept_ops),
-            columns=_select_columns(self.columns, kept_ops, window),
-            step=_select_ints(self.step, kept_ops),
+            ops=select_ops(self.ops, kept_ops),
+            columns=select_columns(self.columns, kept_ops, window),
+            step=select_ints(self.step, kept_ops),
             only_step=step_number,
         )
 
+    def find_step(self, step_number: int | None) -> ProfilerStep | None:
+        """Returns the step of a number; None where the recording has none."""
+        # The last step is shown most often: 64 ranks of 10,000 steps are not searched from the first on.
+        return next((step for step in reversed(self.steps) if step.step_number == step_number), None)
+
     def step_of(self, step_number: int) -> ProfilerStep:
         """Returns the step of a number that the recording has."""
-        return next(step for step in self.steps if step.step_number == step_number)
+        step = self.find_step(step_number)
+        assert step is not None
+        return step
 
     def count_outside(self, step_number: int) -> tuple[int, int]:
         """Returns (how many operations of a step run before it begins or after it ends, their ns): a device
@@ -159,50 +178,9 @@ class Recording(Struct):
             None if self.position is None else self.position[2],
             self.path,
             True,
-            _select_ops(self.ops, rows),
+            select_ops(self.ops, rows),
             SubColumns(),
-            _select_columns(self.columns, rows, window),
+            select_columns(self.columns, rows, window),
             window,
             self.position,
         )
-
-
-def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
-    count, group = len(rows), _select_items(ops.group, rows)
-    # Where nothing communicates one column without texts is enough; groups that are there get other names.
-    is_alone = group.count(None) == count
-    none: list[str | None] = group if is_alone else [None] * count
-    return OpColumns(
-        name=_select_items(ops.name, rows), state=none, group=group if is_alone else group[:],
-        batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
-        chunk=_select_ints(ops.chunk, rows) if ops.chunk else array("q"),
-        start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),
-        timing=bytearray((MEASURED,)) * count, line=_select_ints(ops.line, rows), description=none,
-        shape=_select_items(ops.shape, rows), dtype=_select_items(ops.dtype, rows),
-        stated_category=bytearray(map(ops.stated_category.__getitem__, rows)),
-    )  # fmt: skip
-
-
-def _select_columns(
-    columns: DeviceColumns, rows: range | list[int], window: tuple[int, int]
-) -> DeviceColumns:
-    calls, host = columns.collectives, columns.host
-    return DeviceColumns(
-        _select_ints(columns.stream, rows), _select_ints(columns.correlation, rows),
-        _select_items(columns.operation, rows), _select_items(columns.layer, rows),
-        _select_ints(columns.bytes, rows),
-        _select_items(columns.grid, rows), _select_items(columns.block, rows),
-        array("h", map(columns.occupancy.__getitem__, rows)),
-        {new: calls[op] for new, op in enumerate(rows) if op in calls} if calls else {}, columns.on_device,
-        None if host is None else host.part(rows, window), columns.gaps.part(window),
-        columns.streams, columns.line_noun, columns.memory,
-    )  # fmt: skip
-
-
-def _select_ints(column: array[int], rows: range | list[int]) -> array[int]:
-    return column if isinstance(rows, range) else array("q", map(column.__getitem__, rows))
-
-
-def _select_items(column: list[_Item], rows: range | list[int]) -> list[_Item]:
-    """Returns some rows of a column. A range is all of it: that is the column itself."""
-    return column if isinstance(rows, range) else [*map(column.__getitem__, rows)]

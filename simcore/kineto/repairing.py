@@ -36,6 +36,8 @@ _PHASE = re.compile(rb'"ph"\s*:')
 # Tokens without errors have no name; of a text with errors the beginning matches.
 _TOKEN = re.compile(
     rb'"[^"\\\x00-\x1f]*"|(?P<text>")|(?P<word>[-+]?\b(?:nan|inf(?:inity)?)\b)'
+    # NCCL's profiler plugin writes `"datatype": ncclFloat32, "Stream": 0x262ca50`.
+    rb"|(?P<bare>\b(?:0x[0-9a-f]{1,32}|nccl[a-z]\w{0,40})\b)"
     rb"|(?P<comma>,(?=\s*[,\]}])[\s,]*)",
     re.I,
 )
@@ -391,6 +393,9 @@ def _repair_json(text: bytes, at: int, sites: _DamageSites) -> bytes:
             if kind == "word":
                 output += b"null"
                 sites.add("no-number", at + begin)
+            elif kind == "bare":
+                output += b'"' + match[0] + b'"'
+                sites.add("bare", at + begin)
             else:
                 output += b"" if text[end : end + 1] in (b"]", b"}") else b","
                 sites.add("comma", at + begin)

@@ -18,6 +18,7 @@ from datetime import datetime
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.measured.columns import RankTrace
+from simcore.measured.iterations import ALL
 from simcore.measured.rank_positions import Degrees
 from simcore.measured.reading import read_trace
 from simcore.measured.run import MeasuredRun, make_run
@@ -34,6 +35,8 @@ _NAME_RANK = re.compile(r"rank_?([0-9]{1,9})(?![0-9])")
 # The stage of a schedule plan; in a rank trace it may be ZeRO's stage 1.
 _NAME_STAGE = re.compile(r"(?<![a-z])stage_?([0-9]{1,9})(?![0-9])")
 _STAMP = re.compile(r"(?<![0-9])[0-9]{14}(?![0-9])")
+# The iteration behind the label of a run.
+_ITERATION = re.compile(r"#([0-9]{1,9}|all)$")
 _DEGREE = re.compile(r"(?:^|[_/])(wd|tp|pp|dp|exp)([1-9][0-9]{0,8})(?=[_./]|$)")
 
 
@@ -285,18 +288,34 @@ _EXPECTED = (
 _MOST_ERRORS = 40
 
 
-def read_run(path: str, data: bytes) -> MeasuredRun:
-    """Returns the run in one file's bytes. Raises InputError with all that is wrong in it."""
+def read_run(path: str, data: bytes, step: str | None = None) -> MeasuredRun:
+    """Returns the run in one file's bytes. step: see `make_run`. Raises InputError with all that is wrong in
+    it.
+    """
     traces, diagnostics = read_trace(path, data)
     is_plan = _is_plan(head_of(data[:_HEAD_BYTES]))
     name = read_name(path)
-    return make_run(
-        path, traces, name.degrees, diagnostics, is_plan=is_plan, is_set=len(traces) > 1, stamp=name.stamp
+    run = make_run(
+        path, traces, name.degrees, diagnostics, is_plan=is_plan, is_set=len(traces) > 1, stamp=name.stamp,
+        step=step,
+    )  # fmt: skip
+    return _with_iterations(run, "", ())
+
+
+def _with_iterations(run: MeasuredRun, label: str | None, others: tuple[str, ...]) -> MeasuredRun:
+    """Returns a run with what `--run` opens it by, and its other iterations and runs."""
+    if not run.rank_steps:
+        return replace(run, label=label or None, others=others)
+    labels = [f"{label or ''}#{step}" for step in (ALL, *run.rank_steps[0].columns.step)]
+    shown_label = f"{label or ''}#{ALL if run.iteration is None else run.iteration}"
+    return replace(
+        run, label=shown_label, others=(*(other for other in labels if other != shown_label), *others)
     )
 
 
-def open_directory(path: str, label: str | None = None) -> MeasuredRun:
-    """Returns the run in a directory: the newest complete one, or the one that `label` (a stamp) names.
+def open_directory(path: str, label: str | None = None, step: str | None = None) -> MeasuredRun:
+    """Returns the run in a directory: the newest complete one, or the one that `label` (a stamp) names. step:
+    see `make_run`; `STAMP#2` names it too.
 
     Raises InputError when there is no trace in it or a file of the run is damaged, UsageError when no or more
     than one run fits `label`.
@@ -307,6 +326,8 @@ def open_directory(path: str, label: str | None = None) -> MeasuredRun:
             Diagnostic("error", "no-rank-traces", _no_traces_message(path, others, folders), path)
         )
     sets = sets_of(files)
+    if label is not None and (match := _ITERATION.search(label)):
+        label, step = label[: match.start()] or None, step or match[1]
     trace_set = _choose_set(sets, label, path)
     diagnostics: list[Diagnostic] = []
     left = [other for other in sets if other is not trace_set]
@@ -335,10 +356,9 @@ def open_directory(path: str, label: str | None = None) -> MeasuredRun:
         is_set=True,
         stamp=trace_set.stamp,
         together=trace_set.is_together,
+        step=step,
     )
-    return replace(
-        run, label=_label_of(trace_set, sets), others=tuple(_label_of(other, sets) for other in left)
-    )
+    return _with_iterations(run, _label_of(trace_set, sets), tuple(_label_of(other, sets) for other in left))
 
 
 def has_rank_traces(path: str) -> bool:

@@ -11,10 +11,12 @@ from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
 from simcore.measured.clocks import Breach, find_common_clock
 from simcore.measured.columns import RankTrace
+from simcore.measured.iterations import cut_iteration, parse_iteration, summarize_iterations
 from simcore.measured.matching import name_of
 from simcore.measured.rank_positions import Degrees
+from simcore.measured.step_columns import RankSteps
 from simcore.ranks import Block, RankSet
-from simcore.records import Struct, replace
+from simcore.records import Struct, field, replace
 from simcore.units import duration, plural
 from simcore.workload.model import LARGEST
 
@@ -29,11 +31,15 @@ class RecordedStep(Struct, frozen=True):
 
     step_number: int
     ns: dict[int, int]
+    job_ns: int | None = None
+    """From its first begin on any rank to its last end, None where the ranks have clocks of their own."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """What its file states of it beside: of a log `loss`, `tokens_per_second`, `tflops`, `memory_bytes`."""
 
     @property
     def longest_ns(self) -> int:
-        """The length on the rank where it is longest."""
-        return max(self.ns.values())
+        """Its length, on clocks of their own that on the rank where it is longest."""
+        return max(self.ns.values()) if self.job_ns is None else self.job_ns
 
 
 class RecordingInfo(Struct, frozen=True):
@@ -51,6 +57,8 @@ class RecordingInfo(Struct, frozen=True):
     """From how many collectives each shift is."""
     residual_ns: tuple[int, int] = (0, 0)
     """By how much ends of one collective still differ, the median and the maximum."""
+    on_one_clock: bool = False
+    """Whether the times of all files are on one clock."""
 
 
 class MeasuredRun(Struct, frozen=True, dict=True):
@@ -80,6 +88,10 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     """The labels of the other runs of its directory."""
     recorded: RecordingInfo | None = None
     """Of profiler traces."""
+    iteration: int | None = None
+    """The one that is shown of rank traces of several; None for all of them, and of other runs."""
+    rank_steps: tuple[RankSteps, ...] = ()
+    """What each rank did in all steps of the files, whichever is shown; of files of several steps."""
 
     @property
     def format(self) -> str:
@@ -100,6 +112,16 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     def of_devices(self) -> bool:
         """Whether its ranks are what a profiler recorded of devices, with streams."""
         return self.recorded is not None
+
+    @property
+    def shown_step(self) -> int | None:
+        """The number of the step that it shows of several, None for all."""
+        return self.iteration if self.recorded is None else self.recorded.step
+
+    @property
+    def steps_on_one_clock(self) -> bool:
+        """Whether times of different ranks can be compared in all steps of the files."""
+        return self.recorded is not None and self.recorded.on_one_clock
 
     @property
     def has_kernels(self) -> bool:
@@ -172,12 +194,14 @@ def make_run(
     is_set: bool,
     stamp: str | None = None,
     together: bool | None = None,
+    step: str | None = None,
 ) -> MeasuredRun:
     """Returns the run of these ranks, whose times are still on the clock of the files.
 
     diagnostics: of the files. is_set: the ranks are all that could be found, so missing ones are a warning.
     together: whether the stamps of the files are those of one run, False for ranks that were profiled one
-    after another, None where it is not known. Raises InputError for a step longer than an axis can be.
+    after another, None where it is not known. step: the iteration to show, None or `all` for all of them.
+    Raises InputError for a step longer than an axis can be, UsageError for an iteration that is not there.
     """
     notes: list[Diagnostic] = []
 
@@ -186,6 +210,10 @@ def make_run(
 
     unit = "stage" if is_plan else "rank"
     ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.rank)
+    rank_steps = () if is_plan else summarize_iterations(ranks)
+    iteration = parse_iteration(step, path, rank_steps)
+    if iteration is not None:
+        ranks = [cut_iteration(rank, iteration) if rank.timed else rank for rank in ranks]
     stated_degrees, degrees = degrees, _complete_degrees(degrees, ranks) if not is_plan else degrees
     missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
@@ -217,8 +245,10 @@ def make_run(
         say("warning", "untimed-schedule", message)
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
     if steps > 1:
-        say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
-    elif steps == 1 and timed and not is_plan:
+        more = "; --step N opens one of them" if rank_steps else ""
+        message = f"found {steps} optimizer steps: all of them are shown as one step{more}"
+        say("note", "several-steps", message)
+    elif steps == 1 and timed and not is_plan and not rank_steps:
         # This assumption comes first: all others are of this step, and no run can check it.
         message = (
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
@@ -228,7 +258,8 @@ def make_run(
     if not is_plan:
         _say_layout(stated_degrees, degrees, ranks, say)
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *merge_repeated(diagnostics)))  # fmt: skip
+                       (*notes, *merge_repeated(diagnostics)), rank_steps=rank_steps,
+                       iteration=iteration)  # fmt: skip
 
 
 def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:

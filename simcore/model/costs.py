@@ -579,6 +579,29 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     return 3 * forward * tokens, (3 * forward + again + padded) * tokens
 
 
+def forward_flops(training: Training, causal: bool = False) -> tuple[float, float]:
+    """Returns the FLOPs of an inference step of all ranks, twice, as `step_flops` has them.
+
+    The output layer runs for the last token of a sequence alone. causal: as of `step_flops`; a token that is
+    decoded sees all keys that its layer keeps of the cache.
+    """
+    model, step = training.model, training.inference
+    assert step is not None
+    layers = 0.0
+    for kind, count in model.count_kinds():
+        if step.decodes:
+            linear, core = layer_flops(model, kind, step.context + 1)
+            of_kind = model.of_kind(kind)
+            if of_kind.has_scores and of_kind.window and not of_kind.indexer:
+                keys = min(of_kind.window, step.context + 1)
+                core = 2.0 * of_kind.heads * keys * (of_kind.query_dim + of_kind.value_dim)
+        else:
+            linear, core = layer_flops(model, kind, training.seq, causal)
+        layers += count * (linear + core)
+    total = training.global_batch * (training.seq * layers + 2.0 * model.embedding)
+    return total, total
+
+
 def _padding_flops(training: Training, kind: int) -> float:
     """Returns the FLOPs that padding to the capacity adds to a token's experts in a layer of a kind."""
     model, moe = training.model.of_kind(kind), training.model.experts_of(kind)

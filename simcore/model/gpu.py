@@ -52,6 +52,7 @@ class Gpu(Struct, frozen=True):
     network: float
     network_ns: float
     source: str = ""
+    peak_fp32: float = 0.0
     bases: tuple[str, ...] = ()
     """Names of gpus.toml whose values it takes, the nearest first; one of gpus.toml begins with itself."""
 
@@ -103,11 +104,13 @@ class Gpu(Struct, frozen=True):
 
 _NUMERIC_FIELDS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source", "bases"))
 _WHOLE = ("sms", "server")
+# No step is simulated by it: only measured products are held against it.
+_OPTIONAL = "peak_fp32"
 # A peak of 0: it does not compute in that type.
 # The exponent of the clock by the power limit: power grows with the cube of the clock, as voltage follows it.
 _CLOCK_OF_POWER = 1 / 3
 _RINGS = ("all-gather", "reduce-scatter", "all-reduce")
-_MAY_BE_0 = ("launch_us", "host_us", "nvlink_ns", "network_ns", "peak_fp8", "peak_fp4", "spread")
+_MAY_BE_0 = ("launch_us", "host_us", "nvlink_ns", "network_ns", "peak_fp8", "peak_fp4", "peak_fp32", "spread")
 _FRACTIONS = (
     "matmul",
     "grouped",
@@ -183,7 +186,7 @@ def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str
             raise UsageError(f"{key}: found {printable(str(value), 40)}, expected {kind} above 0")
         if key in _FRACTIONS and value > 1:
             raise UsageError(f"{key}: found {value}, expected a share up to 1")
-    missing = [key for key in _NUMERIC_FIELDS if key not in values]
+    missing = [key for key in _NUMERIC_FIELDS if key not in values and key != _OPTIONAL]
     if missing:
         raise UsageError(
             f'found no {", ".join(missing)}, expected them, or base = "h100" to take the rest from one of '

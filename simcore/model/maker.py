@@ -15,6 +15,7 @@ from simcore.model.megatron import FORMAT, POLICY, MegatronRows
 from simcore.model.pipeline_layers import stage_words
 from simcore.model.sizes import Model, Moe
 from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training
+from simcore.names import FORWARD_ONLY
 from simcore.parameters import FLAGS, flag_of
 from simcore.records import Struct, replace
 from simcore.units import byte_size, duration
@@ -40,6 +41,16 @@ class ModelRows(Struct, frozen=True):
     """The rows."""
     ops: list[RowOps]
     """The ops of each row of the workload."""
+
+
+def _rows_of(gpu: Gpu, training: Training) -> MegatronRows:
+    if training.inference is None:
+        return MegatronRows(Costs(gpu, training))
+    # Imported here: most runs are of training.
+    from simcore.model.inference_rows import InferenceRows
+    from simcore.model.operations.inference import InferenceCosts
+
+    return InferenceRows(InferenceCosts(gpu, training))
 
 
 class ModelMaker:
@@ -81,7 +92,7 @@ class ModelMaker:
             assert self.model is not None
             training = resolve_training(self.model, parameters)
             gpu = find_gpu(training.gpu)
-            rows = MegatronRows(Costs(gpu, training))
+            rows = _rows_of(gpu, training)
             diagnostics = (*self.diagnostics, *training.diagnostics, *self._pricing_notes(training, gpu))
             try:
                 workload = replace(rows.workload(self.path), diagnostics=diagnostics, maker=self)
@@ -103,8 +114,12 @@ class ModelMaker:
             world = (self._aicb_config(parameters)[0]).world
             gpu = find_gpu(parameters.gpu)
             return gpu.network_of(world)
-        model_rows = self.make_rows(parameters)
-        return model_rows.gpu.network_of(model_rows.training.world)
+        training, gpu = (model_rows := self.make_rows(parameters)).training, model_rows.gpu
+        if training.inference is not None:
+            from simcore.model.inference_rows import hop_ns
+
+            gpu = replace(gpu, nvlink_ns=hop_ns(training, gpu))
+        return gpu.network_of(training.world)
 
     def values(self, parameters: ModelParameters) -> dict[str, Any]:
         """Returns {field: value} that a run takes for the parameters of a model that were not given."""
@@ -123,12 +138,14 @@ class ModelMaker:
                 "recompute_layers": "none", "recompute_rows": "none", "offload": "none",
                 "offload_layers": "none", "pipeline_layout": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none", "dispatch_precision": "none", "etp": 1,
-                "cp_inner": "none", "dispatch": "plain", "node_limit": "none",
+                "cp_inner": "none", "dispatch": "plain", "node_limit": "none", **_NO_INFERENCE,
             }  # fmt: skip
         training = model_rows.training
         on_off = {True: "on", False: "off"}
+        inference = training.inference
+        schedule = "interleaved" if training.chunks > 1 else "1f1b"
         return {
-            "schedule": "interleaved" if training.chunks > 1 else "1f1b",
+            "schedule": schedule if inference is None else FORWARD_ONLY,
             "microbatches": training.microbatches,
             "virtual_stages": training.chunks,
             "cp": training.cp,
@@ -142,6 +159,8 @@ class ModelMaker:
             "recompute": training.recompute,
             "zero": str(training.zero),
             **_sharding_values(training),
+            **_NO_INFERENCE,
+            **({} if inference is None else {"kv_dtype": inference.kv_dtype, "etp": training.etp}),
             "grad_dtype": "fp32" if training.grad_bytes == 4 else "bf16",
             "precision": training.precision,
             "engine_preset": training.engine,
@@ -192,7 +211,7 @@ class ModelMaker:
     def _pricing_notes(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
         """Returns notes on what is not priced of a training, and on the sources of its constants."""
         texts = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
-        if training.model.tied_embeddings and training.pp > 1:
+        if training.model.tied_embeddings and training.pp > 1 and training.inference is None:
             texts.append(
                 "the first and the last stage add up the gradients of the tied embedding: not priced"
             )
@@ -209,7 +228,12 @@ class ModelMaker:
         if unmeasured:
             words = ", ".join(unmeasured)
             texts.append(f"{words}: no kernel was measured; their times and activations are about right")
-        return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
+        notes = [Diagnostic("note", "model-priced", text, self.path) for text in texts]
+        if training.inference is None:
+            return notes
+        from simcore.model.inference_rows import inference_notes
+
+        return [*notes, *inference_notes(training)]
 
     # -- AICB ----------------------------------------------------------------------------
 
@@ -293,6 +317,10 @@ class ModelMaker:
         message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
         diagnostics.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
         return estimate_aicb_times(config, gpu), diagnostics
+
+
+# The parameters of an inference step, where there is none.
+_NO_INFERENCE = {"prefill": "none", "decode": "none", "context": "none", "kv_dtype": "none"}
 
 
 def _sharding_values(training: Training) -> dict[str, Any]:

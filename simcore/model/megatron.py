@@ -12,6 +12,7 @@ from typing import Any
 
 from simcore.model.costs import NOTHING, CellCollective, Costs, Op, Row, concat_ops, nanoseconds, select_ops
 from simcore.model.costs import RowOps as OpCells
+from simcore.model.imbalance import ExpertLoads
 from simcore.model.memory import layer_activations
 from simcore.model.operations.mixers import mixer_name, mixer_parts
 from simcore.model.sharding import (
@@ -60,6 +61,7 @@ class MegatronRows:
         training = costs.training
         self._act = 2 * training.tokens * training.model.hidden
         self._rows: list[Row] = []
+        self._rows_by_layer: dict[tuple[int, tuple[ExpertLoads | None, ...]], list[Row]] = {}
         self._recomputed: dict[int, tuple[int, ...]] = {}
         self._waits: dict[tuple[Phase, int], tuple[int, ...]] = {}
         self._is_sharded = is_sharded(training)
@@ -223,11 +225,11 @@ class MegatronRows:
         stages = []
         for stage in range(training.pp):
             of_stage = []
-            turns = training.turns(stage)
             for chunk, rows in zip(training.stage_chunks, chunks[stage], strict=True):
                 # At the turn of a V the activation stays on its stage.
-                before = () if turns and chunk else stage_input
-                behind = () if turns and not chunk else stage_output
+                comes_from_it, stays = training.turns(stage, chunk)
+                before = () if comes_from_it else stage_input
+                behind = () if stays else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
                 behind = final if training.is_last(stage, chunk) else behind
                 if predictions:
@@ -273,29 +275,30 @@ class MegatronRows:
     def _chunks(self) -> list[list[tuple[int, ...]]]:
         """Returns the layers' rows of each chunk of each stage."""
         training = self.training
-        layers = {kind: self._layer(kind) for kind, _ in training.model.count_kinds()}
-        # Rows of a layer by its chunk and the kinds of layers before it: equal chunks share their rows.
-        rows_by_key: dict[tuple[int, tuple[int, ...], bool], tuple[int, ...]] = {}
+        # Rows of a layer by its chunk and the layers before it: equal chunks share their rows.
+        rows_by_key: dict[tuple[Any, ...], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         chunks = []
         for stage in range(training.pp):
             of_stage = []
             for chunk in training.stage_chunks:
                 if self._is_sharded:
-                    of_stage.append(self._sharded_chunk(stage, chunk, layers, sharded))
+                    of_stage.append(self._sharded_chunk(stage, chunk, sharded))
                     continue
                 rows: tuple[int, ...] = ()
                 kinds: tuple[int, ...] = ()
+                loads: tuple[ExpertLoads | None, ...] = ()
                 layer_rows: list[tuple[int, ...]] = []
                 here = training.layers_of(stage, chunk)
                 for layer in here:
                     kind = training.model.kind_of(layer)
                     kinds += (kind,)
-                    key = (chunk, kinds, layer == here[-1])
+                    loads += training.layer_loads[layer : layer + 1]
+                    key = (chunk, kinds, loads, layer == here[-1])
                     is_new = key not in rows_by_key
                     if is_new:
                         rows_by_key[key] = self._append_rows(
-                            self._with_copies(layers[kind], kinds, layer == here[-1])
+                            self._with_copies(self._rows_of(layer), kinds, layer == here[-1])
                         )
                         self._note_recomputed(rows_by_key[key], training.recomputes(len(kinds) - 1))
                         self._note_waits(rows_by_key[key])
@@ -311,7 +314,6 @@ class MegatronRows:
         self,
         stage: int,
         chunk: int,
-        layers: dict[int, list[Row]],
         rows_by_key: dict[tuple[Any, ...], tuple[int, ...]],
     ) -> tuple[int, ...]:
         """Returns the rows of a chunk with those that gather and reduce its units.
@@ -320,12 +322,13 @@ class MegatronRows:
         """
         training = self.training
         sizes = unit_sizes(training, stage, chunk)
-        kinds = tuple(training.model.kind_of(layer) for layer in training.layers_of(stage, chunk))
-        key = (chunk, kinds, *sizes)
+        here = training.layers_of(stage, chunk)
+        kinds = tuple(training.model.kind_of(layer) for layer in here)
+        key = (chunk, kinds, training.layer_loads[here.start : here.stop], *sizes)
         if key not in rows_by_key:
             rows = [
-                self._with_copies(layers[kind], kinds[: index + 1], index == len(kinds) - 1)
-                for index, kind in enumerate(kinds)
+                self._with_copies(self._rows_of(layer), kinds[: index + 1], index == len(kinds) - 1)
+                for index, layer in enumerate(here)
             ]
             if training.position(stage, chunk) == 0:
                 rows.insert(0, [self._embedding()])
@@ -451,12 +454,23 @@ class MegatronRows:
         """Returns how many rows a layer of a kind has, without copies of its activations."""
         return len(self._layer(kind))
 
+    def _rows_of(self, layer: int) -> list[Row]:
+        """Returns the rows of a layer of the model."""
+        kind, loads = self.training.model.kind_of(layer), self.training.layer_loads[layer : layer + 1]
+        rows = self._rows_by_layer.get((kind, loads))
+        if rows is None:
+            rows_of = self
+            if loads:
+                rows_of = type(self)(type(self.costs)(self.costs.gpu, self.training.of_layer(layer)))
+            rows = self._rows_by_layer[kind, loads] = rows_of._layer(kind)
+        return rows
+
     def _layer(self, kind: int) -> list[Row]:
         """Returns the rows of a layer of a kind."""
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
         if model.kinds:
-            of_kind = MegatronRows(Costs(costs.gpu, training.of_kind(kind)))
+            of_kind = type(self)(type(costs)(costs.gpu, training.of_kind(kind)))
             return of_kind._layer(int(model.experts_of(kind) is not None))
         rows = self._mixer() if model.attends else []
         if not rows and not model.ffn and model.experts_of(kind) is None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
 from simcore.model.engines import ENGINES
+from simcore.model.kv_cache import stage_cache
+from simcore.model.operations.products import BYTES
 from simcore.model.sharding import StageParameters, layer_parameters, stage_parameters, unit_sizes
 from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training
@@ -241,11 +243,14 @@ class StageMemory(Struct, frozen=True):
     """What the allocator reserves and cannot use."""
     peak_chunks: int
     """How many chunks have their activations in memory at the peak."""
+    cache: int = 0
+    """Keys and values of an inference step's sequences, when it has ended."""
 
     @property
     def total(self) -> int:
         """The memory of tensors, as `torch.cuda.max_memory_allocated` states it."""
-        return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.work
+        states = self.weights + self.gradients + self.optimizer + self.cache
+        return states + self.activations + self.logits + self.work
 
     @property
     def overhead(self) -> int:
@@ -260,7 +265,7 @@ class StageMemory(Struct, frozen=True):
     @property
     def static(self) -> int:
         """The memory that is used all the time."""
-        return self.weights + self.gradients + self.optimizer + self.context
+        return self.weights + self.gradients + self.optimizer + self.cache + self.context
 
 
 def stage_memory(
@@ -271,6 +276,10 @@ def stage_memory(
     chunk_changes: when its schedule keeps and frees a chunk (`StageProgram`). expert: the rank's index in an
     expert group, by default that of the rank whose experts get most.
     """
+    if expert is None and training.layer_loads:
+        expert = _fullest_expert_rank(training, stage)
+    if training.inference is not None:
+        return _inference_memory(training, stage)
     parameters = stage_parameters(training, stage)
     weights, gradients, optimizer = _states(training, parameters, stage)
     each = chunk_activations(training, stage, expert)
@@ -294,6 +303,40 @@ def stage_memory(
     return StageMemory(
         stage, weights, gradients, optimizer, activations, logits, work, context, fragmentation, at_peak
     )
+
+
+def _inference_memory(training: Training, stage: int) -> StageMemory:
+    """Returns the memory of a rank of `stage` in an inference step.
+
+    Weights of layers have the type in which linears compute, the tables and the last norm have bf16. Of
+    activations there are at most those of one layer, whose tensors are counted as training keeps them.
+    """
+    parameters = stage_parameters(training, stage)
+    kinds = [pair for chunk in training.stage_chunks for pair in training.kinds_of(stage, chunk)]
+    in_layers = sum(count * sum(layer_parameters(training, kind)) for kind, count in kinds)
+    weights = _WEIGHT * (sum(parameters) - in_layers) + int(BYTES[training.precision] * in_layers)
+    activations = max((layer_activations(training, kind, "none") for kind, _ in kinds), default=0)
+    logits = 0
+    if any(training.is_last(stage, chunk) for chunk in training.stage_chunks):
+        # A rank's share, those of all ranks of tp, and a copy in fp32, which sampling reads.
+        vocab = training.padded_vocab
+        logits = training.microbatch_size * (2 * vocab // training.tp + 2 * vocab + 4 * vocab)
+    fragmentation = int(_FRAGMENTATION * (activations + logits))
+    return StageMemory(
+        stage, weights, 0, 0, activations, logits, 0, _context(training), fragmentation, 1,
+        stage_cache(training, stage),
+    )  # fmt: skip
+
+
+def _fullest_expert_rank(training: Training, stage: int) -> int:
+    """Returns the place in an expert group of the rank whose experts get most in the layers of a stage."""
+    tokens = [0] * training.ep
+    for chunk in training.stage_chunks:
+        for layer in training.layers_of(stage, chunk):
+            loads = training.layer_loads[layer]
+            if loads is not None:
+                tokens = [sum(pair) for pair in zip(tokens, loads.of_rank, strict=True)]
+    return tokens.index(max(tokens))
 
 
 def _context(training: Training) -> int:
@@ -398,14 +441,16 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     for chunk in training.stage_chunks:
         layers = training.layers_of(stage, chunk)
         # The last layer of a chunk is never offloaded.
+        # Where layers have loads of their own, each counts by itself.
         kinds = Counter(
-            (training.model.kind_of(layer), training.recomputes(index))
+            (layer if training.layer_loads else 0, training.model.kind_of(layer), training.recomputes(index))
             for index, layer in enumerate(layers)
             if not training.offloads(index) or layer == layers[-1]
         )
         size = sum(
-            count * layer_activations(training, kind, _recompute_of(training, is_whole), expert)
-            for (kind, is_whole), count in kinds.items()
+            count
+            * layer_activations(training.of_layer(layer), kind, _recompute_of(training, is_whole), expert)
+            for (layer, kind, is_whole), count in kinds.items()
         )
         size += training.predictions_of(stage, chunk) * _prediction_activations(training, expert)
         if training.position(stage, chunk) == 0 and training.model.dropout:

@@ -22,7 +22,7 @@ from simcore.model.fields import quote_value, refusal
 from simcore.model.huggingface import name_of
 from simcore.model.mixers import Compression, DeltaNet, Indexer, Mamba
 from simcore.model.sizes import BIASES, GATES, MOST_LAYERS, Mla, Model, Moe, check_model
-from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml
+from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml, quote_toml
 from simcore.records import Struct, replace
 
 _COUNTS = (
@@ -219,30 +219,22 @@ class _Reader:
 def model_toml(model: Model) -> str:
     """Returns the text of such a file, which `read_toml_model` reads back as the same model."""
     plain = Model("", 1, 1, 1, 1, 1, 1, True, 1, 1)
-    lines = ["[model]", f"name = {_quoted(model.name)}"]
+    lines = ["[model]", f"name = {quote_toml(model.name)}"]
     lines += [f"{key} = {format_toml_value(getattr(model, key))}" for key in (*_COUNTS, *_SWITCHES, "bias")]
     lines += _differing_lines(model, plain, (*_RARE_COUNTS, *_RARE_SWITCHES, "gate"))
     if model.kinds:
         runs = [(kind, len([*run])) for kind, run in groupby(model.pattern)]
         words = [model.kinds[kind].name + (f"*{times}" if times > 1 else "") for kind, times in runs]
-        lines.append(f"pattern = [{', '.join(map(_quoted, words))}]")
+        lines.append(f"pattern = [{', '.join(map(quote_toml, words))}]")
         if model.mtp_kind >= 0:
-            lines.append(f"mtp_kind = {_quoted(model.kinds[model.mtp_kind].name)}")
+            lines.append(f"mtp_kind = {quote_toml(model.kinds[model.mtp_kind].name)}")
     lines += _table_lines(model, plain, "model")
     for kind in model.kinds:
-        where = f"model.kinds.{_quoted(kind.name)}"
+        where = f"model.kinds.{quote_toml(kind.name)}"
         keys = (*_COUNTS, *_SWITCHES, *_RARE_COUNTS, *_RARE_SWITCHES, *_CHOICES)
         keys = tuple(key for key in keys if key not in _OF_WHOLE)
         lines += ["", f"[{where}]", *_differing_lines(kind, model, keys), *_table_lines(kind, model, where)]
     return "\n".join(lines) + "\n"
-
-
-def _quoted(name: str) -> str:
-    safe = "".join(
-        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
-        for character in name
-    )
-    return f'"{safe}"'
 
 
 def _differing_lines(model: Model, other: Model, keys: tuple[str, ...]) -> list[str]:

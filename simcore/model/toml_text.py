@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from simcore.diagnostics import printable
+from simcore.diagnostics import is_shown, printable
 
 Location = tuple[int, int]
 
@@ -159,12 +159,23 @@ def _name(part: str) -> str:
         return part
 
 
+def quote_toml(text: str) -> str:
+    """Returns a text as a string of TOML, in which a terminal just shows each character."""
+    return '"' + "".join(map(_escape, text)) + '"'
+
+
+def _escape(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    return char if is_shown(char) else f"\\U{ord(char):08x}"
+
+
 def format_toml_value(value: object) -> str:
     """Returns a value as TOML writes it, on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f'"{value}"'
+        return quote_toml(value)
     if isinstance(value, list):
         return f"[{', '.join(map(format_toml_value, value))}]"
     if isinstance(value, dict):

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import DEFAULT_ENGINE, ENGINES
 from simcore.model.gpu import find_gpu
-from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.imbalance import ExpertLoads, expert_loads, layer_loads, mean_loads
+from simcore.model.inference import InferenceStep, resolve_step
 from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
 from simcore.model.sizes import Model
@@ -94,7 +95,7 @@ class Training(Struct, frozen=True):
     """
     placement: str = "loop"
     """The placement of chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where
-    each stage has the layers of another one too, as its last chunk.
+    each stage has the layers of another one too; `file`, as a schedule file has them.
     """
     prefetch: int = 1
     """Units whose weights are gathered ahead."""
@@ -107,7 +108,9 @@ class Training(Struct, frozen=True):
     overlap_tp: bool = False
     """Whether tensor-parallel collectives overlap with products."""
     loads: ExpertLoads | None = None
-    """The loads of the experts; None where all get the same."""
+    """The loads of the experts, of all layers or their mean; None where all get the same."""
+    layer_loads: tuple[ExpertLoads | None, ...] = ()
+    """The loads of each layer, where layers differ; None of one without uneven loads."""
     etp: int = 1
     """Ranks of a tp group that divide each expert among them: 1, or all."""
     capacity: float = 0.0
@@ -144,6 +147,10 @@ class Training(Struct, frozen=True):
     """Ranks of a cp group that scatter heads among them: all with `a2a`, an inner group with `a2a+p2p`."""
     packing: Packing | None = None
     """The documents in the sequences; None where each sequence is one."""
+    routes: tuple[tuple[int, ...], ...] = ()
+    """The stage at each position of each route of a schedule file; () where `placement` says it."""
+    inference: InferenceStep | None = None
+    """The pass forward that is run in place of training; None of training."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was assumed."""
 
@@ -158,7 +165,9 @@ class Training(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of a micro-batch on one rank of a cp group."""
+        """Tokens of a micro-batch on one rank of a cp group, all of which have a token that is decoded."""
+        if self.inference is not None and self.inference.decodes:
+            return self.microbatch_size
         return self.microbatch_size * self.seq // self.cp
 
     @property
@@ -252,6 +261,9 @@ class Training(Struct, frozen=True):
 
     def position(self, stage: int, chunk: int) -> int:
         """Returns the position of a chunk on the route of a micro-batch: 0 has the embedding."""
+        if self.routes:
+            copy, index = divmod(chunk, self.chunks)
+            return [at for at, there in enumerate(self.routes[copy]) if there == stage][index]
         if self.placement == "loop":
             return chunk * self.pp + stage
         if chunk == 0:
@@ -262,9 +274,16 @@ class Training(Struct, frozen=True):
         """Returns whether a chunk has the output layer and the loss."""
         return self.position(stage, chunk) == self.pp * self.chunks - 1
 
-    def turns(self, stage: int) -> bool:
-        """Returns whether the activation of a stage goes on to the stage itself: at the turn of a V."""
-        return self.placement == "v" and stage == self.pp - 1
+    def turns(self, stage: int, chunk: int) -> tuple[bool, bool]:
+        """Returns whether a chunk gets its activation from its own stage, and whether it leaves it there, as
+        at the turn of a V.
+        """
+        if not self.routes:
+            turns = self.placement == "v" and stage == self.pp - 1
+            return turns and chunk > 0, turns and chunk == 0
+        route = self.routes[chunk // self.chunks]
+        at = self.position(stage, chunk)
+        return at > 0 and route[at - 1] == stage, at + 1 < len(route) and route[at + 1] == stage
 
     def layers_of(self, stage: int, chunk: int) -> range:
         """Returns the layers of a virtual stage, which go along the route of a micro-batch."""
@@ -307,6 +326,17 @@ class Training(Struct, frozen=True):
         """How many layers predict further tokens."""
         return sum(self.position_predictions)
 
+    def of_layer(self, layer: int) -> Training:
+        """Returns the training with the loads of a layer for those of all."""
+        if not self.layer_loads:
+            return self
+        key = id(self), -1 - layer
+        if key not in _OF_KIND:
+            while len(_OF_KIND) >= _MOST_CACHED:
+                del _OF_KIND[next(iter(_OF_KIND))]
+            _OF_KIND[key] = self, replace(self, loads=self.layer_loads[layer], layer_loads=())
+        return _OF_KIND[key][1]
+
     def of_kind(self, kind: int) -> Training:
         """Returns the training of a model whose layers are all of a kind."""
         if not self.model.kinds:
@@ -328,7 +358,7 @@ class Training(Struct, frozen=True):
         return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
 
 
-# Trainings of one kind of layer, with the training that they are of, whose id is the key.
+# Trainings of one kind of layer or of one layer, with the training that they are of, whose id is the key.
 _OF_KIND: dict[tuple[int, int], tuple[Training, Training]] = {}
 _MOST_CACHED = 256
 
@@ -339,6 +369,8 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     Raises `UsageError` for numbers that do not fit each other, with what would.
     """
     diagnostics: list[Diagnostic] = []
+    parameters, inference = resolve_step(parameters)
+    of_seq = "--prefill" if inference else "--seq"
 
     def assumed(field: str, value: object, why: str) -> None:
         message = f"{field}: {value} assumed, {why} ({flag_of(field).option})"
@@ -379,14 +411,14 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     _check_divides(model, tp, ep, dp * cp)
     if model.longest <= seq and parameters.seq is None:
         assumed("seq", seq, "the model's")
-    if seq % (cp * (2 if cp > 1 else 1)):
+    if seq % (cp * (2 if cp > 1 else 1)) and not (inference and inference.decodes):
         step = 2 * cp
         raise UsageError(
-            f"--seq {seq} is not a multiple of 2 x cp {cp}: {_near_multiples(seq, step)} would fit"
+            f"{of_seq} {seq} is not a multiple of 2 x cp {cp}: {_near_multiples(seq, step)} would fit"
         )
     sequence_parallel = choice("sequence_parallel") == "on"
     if sequence_parallel and seq // cp % tp:
-        raise UsageError(f"--seq {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
+        raise UsageError(f"{of_seq} {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
                          f"{_near_multiples(seq, tp * cp)} would fit")  # fmt: skip
     microbatch, batch = _batches(parameters, dp, assumed)
     chunks, placement = _chunk_placement(parameters, pp)
@@ -395,7 +427,12 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
     pipeline = resolve_layers(
-        model, parameters, pp, chunks, lambda position: _stage_of(position, pp, placement), diagnostics
+        model,
+        parameters,
+        pp,
+        chunks,
+        lambda position: _stage_of(position, pp, placement, parameters.routes),
+        diagnostics,
     )
     if pp > 1 and chunks == 1 and parameters.virtual_stages is None and parameters.schedule is None:
         assumed(
@@ -412,7 +449,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
-        position_predictions=pipeline.predictions,
+        position_predictions=pipeline.predictions, routes=parameters.routes, inference=inference,
     )  # fmt: skip
     training = replace(training, cp_heads=_head_ranks(training, parameters, assumed))
     training = _with_engine(training, parameters, choice, assumed)
@@ -433,7 +470,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, etp=_expert_tensor_degree(training, parameters))
     training = replace(training, capacity=_padded_capacity(training, parameters))
     training = _with_dispatch(training, parameters)
-    training = replace(training, loads=_loads(training, parameters))
+    training = _with_loads(training, parameters)
     training = replace(training, packing=_packing(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
 
@@ -622,6 +659,10 @@ def _recomputed_layers(training: Training, parameters: ModelParameters) -> tuple
 def _expert_tensor_degree(training: Training, parameters: ModelParameters) -> int:
     """Returns how many ranks of tp divide an expert. Raises `UsageError` where they cannot."""
     etp, tp, moe = parameters.etp, training.tp, training.model.moe
+    if etp is None and training.inference is not None and moe is not None:
+        # Without ranks of their own experts are divided as all other weights.
+        divides = training.ep == 1 and moe.ffn % tp == 0 and parameters.expert_imbalance is None
+        etp = tp if divides else 1
     if etp is None or etp == 1:
         return 1
     if moe is None:
@@ -714,9 +755,10 @@ def _range_words(least: int, most: int) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:
-    """Returns the loads of the experts. Raises `UsageError` where the model has no experts."""
-    moe = training.model.moe
+def _with_loads(training: Training, parameters: ModelParameters) -> Training:
+    """Returns the training with the loads of its experts. Raises `UsageError` where the model has none."""
+    model = training.model
+    moe = model.moe
     for field in ("expert_imbalance", "expert_capacity", "expert_placement"):
         if getattr(parameters, field) is None:
             continue
@@ -732,9 +774,22 @@ def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | Non
     if placement is not None and placement not in flag_of("expert_placement").choices:
         choices = ", ".join(flag_of("expert_placement").choices)
         raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {choices} is expected")
-    if moe is None:
-        return None
-    return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+    if moe is None or parameters.expert_imbalance is None:
+        return training
+    loads, each = resolve_loads(training, parameters)
+    return replace(training, loads=loads, layer_loads=each)
+
+
+def resolve_loads(
+    training: Training, parameters: ModelParameters
+) -> tuple[ExpertLoads | None, tuple[ExpertLoads | None, ...]]:
+    """Returns the loads of the experts of a model with experts, as `Training.loads` and `layer_loads`."""
+    model = training.model
+    assert model.moe is not None
+    sizes = model.moe.experts, training.ep, training.routed_tokens
+    has_experts = [model.is_moe(layer) for layer in range(model.layers)]
+    each = layer_loads(parameters, *sizes, has_experts)
+    return (mean_loads(each), each) if each else (expert_loads(parameters, *sizes), ())
 
 
 def _packing(training: Training, parameters: ModelParameters) -> Packing | None:
@@ -858,6 +913,8 @@ def _shard_size(training: Training, parameters: ModelParameters) -> int:
 
 def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
     """Returns (virtual stages, placement of the chunks) of the schedule."""
+    if parameters.routes:
+        return _chunks_of_routes(parameters, pp)
     if parameters.pipeline_layout is not None:
         if parameters.schedule in (*V_SCHEDULES, *TWO_WAY_SCHEDULES):
             raise UsageError(
@@ -876,6 +933,32 @@ def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
             )
         return 1, "both-ways"
     return parameters.virtual_stages or 1, "loop"
+
+
+def _chunks_of_routes(parameters: ModelParameters, pp: int) -> tuple[int, str]:
+    """Returns (virtual stages, placement) of a schedule file whose chunks do not lie round and round. Raises
+    `UsageError` for routes that a model's rows are not made for.
+    """
+    routes, words = parameters.routes, f"--schedule {printable(parameters.schedule or '', 60)}"
+    stages = 1 + max(routes[0])
+    if stages != pp:
+        raise UsageError(
+            f"{words}: its {plural(stages, 'stage')} do not fit pp {pp}: --pp {stages} would fit"
+        )
+    chunks = len(routes[0]) // pp
+    if len(routes) == 1:
+        return chunks, "file"
+    if len(routes) > 2 or chunks > 1:
+        raise UsageError(
+            f"{words}: its micro-batches take {len(routes)} ways through {plural(chunks, 'chunk')} of a "
+            "stage; two ways through one chunk each would fit"
+        )
+    if parameters.overlap_grad_reduce or parameters.overlap_param_gather:
+        raise UsageError(
+            f"{words} of a model: gradients of two stages on one rank are not shared out over its backwards; "
+            "without --overlap-grad-reduce and --overlap-param-gather it would fit"
+        )
+    return 1, "both-ways"
 
 
 def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
@@ -958,8 +1041,10 @@ def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]: 
     return size, batch
 
 
-def _stage_of(position: int, pp: int, placement: str) -> int:
+def _stage_of(position: int, pp: int, placement: str, routes: tuple[tuple[int, ...], ...]) -> int:
     """Returns the stage of a position on the route of a micro-batch."""
+    if routes:
+        return routes[0][position]
     if placement == "v" and position >= pp:
         return 2 * pp - 1 - position
     return position % pp

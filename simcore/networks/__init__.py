@@ -16,7 +16,7 @@ from simcore.networks.model import (
     server_switches,
     single_switch,
 )
-from simcore.parameters import FLAGS, FLOW_FIELDS
+from simcore.parameters import FLAGS, TOPOLOGY_FIELDS
 
 _BUSBW_FLAGS = ("gpus_per_server", "overlap")
 _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
@@ -26,7 +26,7 @@ NETWORKS: dict[str, NetworkModel] = {
     "busbw": NetworkModel("compat.simai_busbw", "FILE", _BUSBW_FLAGS, single_switch, lifts_forward=True),
     "simai-auto": NetworkModel("compat.simai_auto", None, _AUTO_FLAGS, server_switches, lifts_forward=True),
     "links": NetworkModel("networks.links", needs_all_ranks=True),
-    "flows": NetworkModel("networks.flows", None, FLOW_FIELDS, needs_all_ranks=True),
+    "flows": NetworkModel("networks.flows", None, TOPOLOGY_FIELDS, needs_all_ranks=True),
 }
 
 

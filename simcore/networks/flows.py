@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
-from simcore.diagnostics import UsageError
-from simcore.flows.collectives import Collective, estimate_flows
+from simcore.diagnostics import UsageError, printable
+from simcore.flows.collectives import Collective, estimate_flows, make_collective, start_collective
+from simcore.flows.log import FlowLog, Transmission
+from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
@@ -15,7 +17,8 @@ from simcore.networks.model import GroupCollective, Network, NetworkParameters, 
 from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
-from simcore.records import NamedTuple
+from simcore.ranks import parse_ranks
+from simcore.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
@@ -38,12 +41,18 @@ class FlowPayload(NamedTuple):
 
 
 class FlowTransport:
-    """The flows of a run; satisfies `PortTransport`. ranks: the rank of each rank class of the engine."""
+    """The flows of a run; satisfies `PortTransport`. ranks: the GPU of each rank class of the engine. job:
+    the number of the run, of several that share the traffic.
+    """
 
-    def __init__(self, traffic: FlowTraffic, ranks: Sequence[int]) -> None:
-        self._traffic = traffic
+    def __init__(self, traffic: FlowTraffic, ranks: Sequence[int], job: int = 0) -> None:
+        self.traffic = traffic
         self._ranks = ranks
+        self._job = job
         self._over: list[object] = []
+        # Collectives that some members have begun, and what their members wait with.
+        self._collectives: dict[object, Collective] = {}
+        self._tokens: dict[object, dict[int, object]] = {}
 
     def start(
         self,
@@ -55,32 +64,75 @@ class FlowTransport:
         stream: int,
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
-        self._traffic.now = max(now, self._traffic.now)
+        self.traffic.now = max(now, self.traffic.now)
+        label = self._label(now, stream, senders[0])
         if payload.collective is not None:
             ranks = sorted(self._ranks[sender] for sender in senders)
-            Collective(
-                self._traffic, ranks, payload.collective, payload.size, lambda _: self._over.append(token)
+            start_collective(
+                self.traffic,
+                ranks,
+                payload.collective,
+                payload.size,
+                lambda _: self._over.append(token),
+                label,
             )
         elif not payload.size:
             self._over.append(token)
         else:
             source, target = self._ranks[senders[0]], self._ranks[receivers[0]]
-            delay = self._traffic.rules.start_ns
-            self._traffic.send(delay, source, target, payload.size, lambda *_: self._over.append(token), None)
+            delay = self.traffic.rules.start_ns
+            self.traffic.send(
+                delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
+            )
+
+    def _label(self, now: int, stream: int, sender: int) -> int:
+        """Returns the number in the log of what is sent now; -1 without a log."""
+        log = self.traffic.log
+        if log is None:
+            return -1
+        log.transmissions.append(Transmission(stream, sender, now, self._job))
+        return len(log.transmissions) - 1
+
+    def join(
+        self,
+        now: int,
+        key: object,
+        payload: FlowPayload,
+        members: Sequence[int],
+        member: int,
+        token: object,
+        stream: int,
+    ) -> None:
+        """Begins the part of one rank class in the collective of a key."""
+        self.traffic.now = max(now, self.traffic.now)
+        assert payload.collective is not None
+        tokens = self._tokens.setdefault(key, {})
+        if key not in self._collectives:
+            ranks = sorted(self._ranks[index] for index in members)
+            collective = make_collective(
+                self.traffic, ranks, payload.collective, payload.size, lambda _: None,
+                self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+            )  # fmt: skip
+            if collective is None:
+                self._over.append(token)
+                return
+            self._collectives[key] = collective
+        tokens[self._ranks[member]] = token
+        self._collectives[key].begin(self._ranks[member])
 
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""
-        return self._traffic.now if self._over else self._traffic.next_ns()
+        return self.traffic.now if self._over else self.traffic.next_ns()
 
     def finished(self, now: int) -> list[object]:
         """Returns the tokens of what is over at `now`, in the order in which it ended."""
-        self._traffic.run_until(now)
+        self.traffic.run_until(now)
         over, self._over = self._over, []
         return over
 
     def settle(self, now: int) -> None:
         """Shares links anew, after all starts and ends of `now`."""
-        self._traffic.settle()
+        self.traffic.settle()
 
     def uses(self) -> None:
         """Returns None: links are in `flow_report`."""
@@ -90,18 +142,25 @@ class FlowTransport:
 
     def flow_report(self) -> FlowReport:
         """Returns what the links carried, and when the last flow ended."""
-        return self._traffic.report()
+        return self.traffic.report()
 
 
 class FlowNetwork(SimulatedAlone):
     """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated as well."""
 
     rules: FlowRules = FlowRules()
+    gpus: tuple[int, ...] = ()
+    """The GPU of each rank, () where they have the same numbers."""
+
+    def gpu_of(self, rank: int) -> int:
+        """Returns the GPU that a rank is on."""
+        return self.gpus[rank] if rank < len(self.gpus) else rank
 
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
-        traffic = FlowTraffic(self.cluster.topology, self.rules)
-        Collective(traffic, ranks, group_collective.collective, group_collective.size, lambda _: None)
+        traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
+        gpus = list(map(self.gpu_of, ranks))
+        start_collective(traffic, gpus, group_collective.collective, group_collective.size, lambda _: None)
         traffic.run()
         return traffic.last_end_ns
 
@@ -128,9 +187,35 @@ class FlowNetwork(SimulatedAlone):
         return FlowPayload(None, size)
 
     def make_transport(self, folding: Folding) -> PortTransport:
+        return self._transport(folding, self._make_traffic(), 0)
+
+    def make_transports(
+        self, folding: Folding, other: FlowNetwork, other_folding: Folding
+    ) -> tuple[PortTransport, PortTransport]:
+        """Returns the transports of this run and of another one, whose flows meet."""
+        traffic = self._make_traffic()
+        return self._transport(folding, traffic, 0), other._transport(other_folding, traffic, 1)
+
+    def _make_traffic(self) -> FlowTraffic:
         assert self.cluster.topology is not None
-        traffic = FlowTraffic(self.cluster.topology, self.rules)
-        return FlowTransport(traffic, [one.ranks.blocks[0].first for one in folding.classes])
+        return make_traffic(self.cluster.topology, self.rules, FlowLog())
+
+    def _transport(self, folding: Folding, traffic: FlowTraffic, job: int) -> PortTransport:
+        gpus = [self.gpu_of(one.ranks.blocks[0].first) for one in folding.classes]
+        return FlowTransport(traffic, gpus, job)
+
+    def slowed_rules(self, report: FlowReport) -> FlowRules | None:
+        """Returns the rules under which congestion control slows a run down; None where that is not told."""
+        return slowed_rules(report, self.rules)
+
+    def refine(self, transport: PortTransport) -> bool:
+        """Returns whether the run is made again, as packets, after what its shares have shown."""
+        assert isinstance(transport, FlowTransport)
+        finer = finer_rules(transport.traffic)
+        if finer is None:
+            return False
+        self.rules = finer
+        return True
 
     def check_size(self, program: Program, folding: Folding) -> None:
         total = 0.0
@@ -166,4 +251,12 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
         )
     rules = rules_of(cluster.packets, parameters)
-    return FlowNetwork(cluster, rules=rules)
+    gpus: tuple[int, ...] = ()
+    if parameters.job_gpus is not None:
+        gpus = tuple(parse_ranks("--job-gpus", parameters.job_gpus))
+        if len(gpus) != layout.world or gpus[-1] >= cluster.topology.gpus:
+            raise UsageError(
+                f"--job-gpus {printable(parameters.job_gpus, 60)}: {len(gpus)} GPUs for {layout.world} "
+                f"ranks, of {cluster.topology.gpus} in the topology: as many as ranks are expected"
+            )
+    return FlowNetwork(cluster, rules=rules, gpus=gpus)

@@ -69,6 +69,10 @@ class LinkNetwork(SimulatedAlone):
     def make_transport(self, folding: Folding) -> PortTransport:
         return LinkTraffic(self.cluster, [rank_class.ranks.blocks[0].first for rank_class in folding.classes])
 
+    def refine(self, transport: PortTransport) -> bool:
+        """Returns False: a run has all there is."""
+        return False
+
     def check_size(self, program: Program, folding: Folding) -> None:
         rules = make_rules(self.cluster)
         message_counts: dict[tuple[int, str], int] = {}

@@ -151,6 +151,10 @@ class Sharing(Protocol):
         """Returns a transport with nothing on it yet."""
         ...
 
+    def refine(self, transport: PortTransport) -> bool:
+        """Returns whether the run is to be made again, in more detail, after what a first one has shown."""
+        ...
+
     def check_size(self, program: Program, folding: Folding) -> None:
         """Raises `UsageError` for a run that would take too long."""
         ...
@@ -178,6 +182,8 @@ class NetworkParameters(Struct, frozen=True):
     ecmp: str | None
     nvls: str
     pxn: str
+    congestion: str
+    job_gpus: str | None
 
     @property
     def argument(self) -> str:

@@ -509,6 +509,10 @@ class SharedNetwork(Analytical):
     def make_transport(self, folding: Folding) -> PortTransport:
         return PortNetwork([self.capacities(rank_class.ports) for rank_class in folding.classes])
 
+    def refine(self, transport: PortTransport) -> bool:
+        """Returns False: a run has all there is."""
+        return False
+
     def check_size(self, program: Program, folding: Folding) -> None:
         """Accepts any run: ports are shared by rank classes, with as many ops as on an idle network."""
 

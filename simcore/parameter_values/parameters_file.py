@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.model.toml_text import TomlProblem, format_toml_value, locate_key, parse_toml, read_text
+from simcore.model.toml_text import (
+    TomlProblem,
+    format_toml_value,
+    locate_key,
+    parse_toml,
+    quote_toml,
+    read_text,
+)
 from simcore.parameter_values.values import InvalidValue, plain_value
 from simcore.parameters import FLAGS, Flag
 
@@ -39,15 +46,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # A basic string of TOML; characters beyond ASCII stand for themselves.
-        return '"' + "".join(_character(character) for character in value) + '"'
+        return quote_toml(value)
     return repr(value)
-
-
-def _character(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def _text(path: str) -> str:

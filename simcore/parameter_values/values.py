@@ -24,6 +24,7 @@ from simcore.program.overrides import (
     time_scales,
 )
 from simcore.records import NamedTuple
+from simcore.topology import parse_link_rates
 from simcore.units import is_whole
 
 # The dimensions of an unknown run.
@@ -75,6 +76,7 @@ FORMS: dict[str, Form] = {
     "without_lines": Form("82-83", _lines),
     "slow_rank": Form("37=1.3", lambda text, world, dimensions: slow_ranks_of((text,), world)),
     "slow_link": Form("1:37=0.5", lambda text, world, dimensions: slow_links_of((text,), world, dimensions)),
+    "link_rate": Form("36-52=0.5", lambda text, world, dimensions: parse_link_rates((text,))),
     "kind_scale": Form("dp=0.5", _named_factor("kind_scale")),
     "slow_host": Form("37=0.5", _named_factor("slow_host", MOST_RANKS)),
     "stage_scale": Form("3=0.9", _named_factor("stage_scale", MOST_RANKS)),

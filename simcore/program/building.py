@@ -18,7 +18,7 @@ from itertools import zip_longest
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, did_you_mean, printable
 from simcore.layout import Layout
-from simcore.names import STAGE_LAYOUTS
+from simcore.names import FORWARD_ONLY, STAGE_LAYOUTS
 from simcore.parameters import FLAGS
 from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, one_block_structure
 from simcore.program.op_table import build_table_program, find_layer
@@ -45,7 +45,7 @@ from simcore.program.schedule_choice import (
     find_schedule,
     resolve_chunks,
 )
-from simcore.program.schedules import FORWARD_ONLY, FROM_FILE, SCHEDULES, Schedule
+from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from simcore.program.blocks import Structure
 from simcore.program.order import KINDS, SINGLE_STAGE, Action, Order, Placement
@@ -424,6 +424,10 @@ class Program(Struct, frozen=True):
     queued: bool = False
     """Whether collectives wait in one queue for each dimension of the network, by priority and chunk by chunk
     (dialect astra-sim-1), not one after another on a stream of their kind.
+    """
+    after_ns: Sequence[int] = ()
+    """By row, the ns after each of its collectives, where a rank has one collective at a time (dialect
+    simai-sim); () elsewhere.
     """
     layers: int = 1
     """How often the layer of an op table runs."""

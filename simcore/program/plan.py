@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from simcore.layout import Layout
-from simcore.names import STAGE_LAYOUTS
+from simcore.names import FORWARD_ONLY, STAGE_LAYOUTS
 from simcore.program.blocks import Structure, is_embedding, is_layer
 from simcore.program.ops import (
     ADVANCE,
@@ -39,7 +39,6 @@ from simcore.program.ops import (
 )
 from simcore.program.order import SINGLE_STAGE, Placement
 from simcore.program.overrides import ANY_ROW
-from simcore.program.schedules import FORWARD_ONLY
 from simcore.records import NamedTuple, Struct, field
 from simcore.units import split_by_weight
 from simcore.workload import Cells, Workload

@@ -58,7 +58,8 @@ def resolve_dialect(workload: Workload, requested: str | None) -> Dialect:
         if dialect == (workload.dialect if requested is None else requested):
             return workload.dialect if workload.is_table else dialect
     quoted = printable(requested or "", 60)
-    raise UsageError(f"--dialect {quoted}: simai or astra-sim-1 is expected")
+    expected = ", ".join(WORKLOAD_DIALECTS[:-1])
+    raise UsageError(f"--dialect {quoted}: {expected} or {WORKLOAD_DIALECTS[-1]} is expected")
 
 
 def policy_layout(

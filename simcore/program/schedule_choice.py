@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.layout import Layout
+from simcore.names import FORWARD_ONLY
 from simcore.program.blocks import Structure, is_embedding
 from simcore.program.order import Placement
 from simcore.program.schedules import (
-    FORWARD_ONLY,
     FROM_FILE,
     INFERENCE,
     SCHEDULES,
@@ -66,7 +66,7 @@ def with_stages_of_schedule(
 
 def with_chunks_of_schedule(workload: Workload, parameters: ModelParameters) -> ModelParameters:
     """Returns the parameters of a model with the stages and the virtual stages of a schedule file, where none
-    are given.
+    are given, and its routes, where its chunks do not lie round and round.
 
     Raises what `find_schedule` does.
     """
@@ -78,10 +78,12 @@ def with_chunks_of_schedule(workload: Workload, parameters: ModelParameters) -> 
     placement = read_order.order.placement
     if parameters.pp is None:
         parameters = replace(parameters, pp=placement.stages)
-    is_stated = parameters.virtual_stages is not None or parameters.pipeline_layout is not None
-    if is_stated or placement.parts == 1 or not placement.is_loop or placement.copies > 1:
+    if parameters.pipeline_layout is not None or parameters.virtual_stages not in (None, placement.parts):
         return parameters
-    return replace(parameters, virtual_stages=placement.parts)
+    if placement.is_loop and placement.copies == 1:
+        return replace(parameters, virtual_stages=placement.parts) if placement.parts > 1 else parameters
+    routes = tuple(tuple(chunk.stage for chunk in route) for route in placement.routes)
+    return replace(parameters, virtual_stages=None, routes=routes)
 
 
 def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:

@@ -12,9 +12,10 @@ from simcore.kernel_names import short_name
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COPY
 from simcore.names import GROUP_KINDS
-from simcore.parameters import Input, Parameters, RunInput, flag_of
+from simcore.parameters import USE_FIELDS, Input, Parameters, RunInput, flag_of
 from simcore.program.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
-from simcore.records import Struct, field
+from simcore.records import Struct, asdict, field, replace
+from simcore.replay.product_use import MeasuredStep, check_use
 from simcore.units import format_number, without_noise
 
 _Any = TypeVar("_Any")
@@ -124,7 +125,8 @@ class Replay(RunInput, frozen=True, dict=True):
         """
         run, parameters = self.opened, self.parameters
         parameters.refuse_others("trace")
-        flags = parameters.explicit_flags()
+        check_use(run, parameters.part(MeasuredStep))
+        flags = [flag for flag in parameters.explicit_flags() if flag.field not in USE_FIELDS]
         if not flags:
             return None
         if not run.timed:
@@ -149,8 +151,11 @@ class Replay(RunInput, frozen=True, dict=True):
         )
 
 
-def parameters_of(scales: Scales | None) -> Parameters:
-    """Returns the parameters that state these scales; a factor of 1 is left out. None: as measured."""
+def parameters_of(scales: Scales | None, step: MeasuredStep | None = None) -> Parameters:
+    """Returns the parameters that state these scales; a factor of 1 is left out. None: as measured.
+
+    step: what is stated of the step beside them.
+    """
     if scales is None:
         return Parameters()
     parameters = Parameters(
@@ -164,7 +169,8 @@ def parameters_of(scales: Scales | None) -> Parameters:
         slow_rank=_words(scales.ranks),
         stage_scale=_words({stage_word(stage): factor for stage, factor in scales.stages.items()}),
     )
-    return Parameters(replay=True) if parameters == Parameters() else parameters
+    parameters = Parameters(replay=True) if parameters == Parameters() else parameters
+    return parameters if step is None else replace(parameters, **asdict(step))
 
 
 def stage_word(stage: int | None) -> str:

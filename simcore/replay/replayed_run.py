@@ -112,15 +112,23 @@ class Durations:
             [id_of(FactorTime(_COMM, self._name(message.send), "pp")) for message in matches.messages],
         )
 
+    @cached_property
+    def takes_idle_as_waiting(self) -> bool:
+        """Whether the files have cut waiting off: idle time is left to what a rank waits for."""
+        from simcore.replay.cut_waits import cuts_waits
+
+        return cuts_waits(self.rendezvous)
+
     def scaled(self, scales: Scales) -> array[int]:
         """Returns the durations under these scales, ns, as the passes of the graph take them."""
         graph, rendezvous = self.graph, self.rendezvous
-        if scales == Scales():
+        if scales == Scales() and not self.takes_idle_as_waiting:
             return graph.durations(
                 graph.first_ns, graph.after_ns, rendezvous.meeting_ns, rendezvous.message_ns
             )
         of = self.parts
-        factors = [_factor(part, scales) for part in of.part_ids]
+        idle = 0.0 if self.takes_idle_as_waiting else 1.0
+        factors = [_factor(part, scales) * (idle if part.of == _GAP else 1.0) for part in of.part_ids]
         is_compute = [part.of == _COMPUTE for part in of.part_ids]
         is_gap = [part.of in (_GAP, _BEGIN) for part in of.part_ids]
         first = []

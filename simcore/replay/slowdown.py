@@ -4,7 +4,7 @@ The slowdown S of a run is its mean step, replayed as measured, over the mean st
 replaced by one of its kind: the mean for compute, the median for communication. S of a part is the same with
 only that part keeping its own durations. The graph is that of "Understanding Stragglers in Large Model
 Training Using What-if Analysis": one, of a first replica's first step, serves all steps and replicas;
-docs/chrome.md says which dependencies it has.
+docs/steps.md says which dependencies it has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean, median
+from statistics import fmean, median, median_high
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
@@ -35,7 +35,7 @@ _PUBLISHED = {
 # A transfer time below this is an error of clocks.
 _LEAST_NS = -10_000_000
 # 117,216 operations of 44 steps on 16 ranks take 2 s; more are not replayed once for each part.
-_MOST_OPS = 1_000_000
+MOST_OPS = 1_000_000
 # So many of the ranks, at least one, are the worst.
 _WORST_PERCENT = 3
 
@@ -60,6 +60,29 @@ class Slowdown(Struct, frozen=True):
     m_s: float
     """The share that goes when the last stage alone does."""
     worst_ranks: tuple[int, ...]
+    part_shares: dict[int, float]
+    """By stage the share that goes when it alone does."""
+    uneven: float
+    """S where only what forward and backward of a micro-batch share on all stages of a replica remains,
+    without what is so in each step.
+    """
+
+
+class AsPeers(NamedTuple):
+    """A run with one rank that computes as long as the median of its peers."""
+
+    rank: int
+    steps: tuple[int, ...]
+    """The numbers of the steps that are replayed."""
+    before_ns: tuple[int, ...]
+    """The length of each, replayed."""
+    after_ns: tuple[int, ...]
+    """Its length with that rank as its peers."""
+
+    @property
+    def gain_ns(self) -> int:
+        """How much shorter all steps are together."""
+        return sum(self.before_ns) - sum(self.after_ns)
 
 
 class _StepGraph(NamedTuple):
@@ -74,9 +97,9 @@ class _StepGraph(NamedTuple):
     """The nodes with which a step ends."""
 
 
-def find_slowdown(run: MeasuredRun) -> Slowdown | None:
-    """Returns what the parts of a run of several steps cost; None where its file states no layout, not all
-    kinds are known, or steps differ in what they do.
+def make_costs(run: MeasuredRun) -> Costs | None:
+    """Returns the replays of a run of several steps; None where its file states no layout, not all kinds are
+    known, or steps differ in what they do.
     """
     lanes = _lanes_of(run.ranks)
     if lanes is None:
@@ -84,12 +107,12 @@ def find_slowdown(run: MeasuredRun) -> Slowdown | None:
     ops = {lane: _ops_by_step(rank) for lane, rank in lanes.items()}
     step_numbers = _equal_steps(ops)
     count = sum(len(rank.ops) for rank in lanes.values())
-    if len(step_numbers) < 2 or count > _MOST_OPS:
+    if len(step_numbers) < 2 or count > MOST_OPS:
         return None
     step_graph = _build(lanes, ops, step_numbers[0])
     if step_graph is None:
         return None
-    return _Costs(lanes, ops, step_numbers, step_graph).slowdown()
+    return Costs(lanes, ops, step_numbers, step_graph)
 
 
 def _equal_steps(ops: dict[_Lane, dict[int, dict[str, list[int]]]]) -> list[int]:
@@ -229,6 +252,16 @@ def _add_lane(
         key=lambda one: rank.ops.start[one[0]],
     )  # fmt: skip
     chunks = sorted({chunk_of(op) for op, _, _ in computes})
+
+    def index_by_chunk(kind: str) -> dict[int, int]:
+        """Returns by chunk which operation of a kind is its own: the first that states it, else in order."""
+        of_ops = [chunk_of(op) for op in by_kind.get(kind, ())]
+        return {
+            chunk: of_ops.index(chunk) if len({*of_ops}) > 1 and chunk in of_ops else index
+            for index, chunk in enumerate(chunks)
+        }
+
+    gather_of = index_by_chunk(GATHER)
     before: object | None = None
     gathered = set[int]()
     first_backward = next((at for at, one in enumerate(computes) if one[1] == BACKWARD), 0)
@@ -243,7 +276,7 @@ def _add_lane(
         waits: list[object | None] = [before]
         if not back and chunk not in gathered:
             gathered.add(chunk)
-            waits.append(task(GATHER, chunks.index(chunk)))
+            waits.append(task(GATHER, gather_of[chunk]))
         own = task(kind, index)
         assert own is not None
         extra = second_before if back and index == 0 else None
@@ -270,7 +303,8 @@ def _add_lane(
         before = own
         if back:
             last_backward[chunk] = own
-    _add_tail(builder, task, by_kind, before, [last_backward.get(chunk) for chunk in chunks], (dp, stage))
+    reduced = sorted(chunks, key=index_by_chunk(REDUCE).__getitem__)
+    _add_tail(builder, task, by_kind, before, [last_backward.get(chunk) for chunk in reduced], (dp, stage))
 
 
 def _add_tail(
@@ -334,7 +368,7 @@ class _Part(NamedTuple):
         )
 
 
-class _Costs:
+class Costs:
     """Replays of all steps, each with the own durations of some operations and those of its kind for the
     others.
     """
@@ -346,7 +380,7 @@ class _Costs:
         step_numbers: Sequence[int],
         step_graph: _StepGraph,
     ) -> None:
-        self.lanes, self.step_numbers, self.graph = lanes, step_numbers, step_graph.graph
+        self.lanes, self.step_numbers, self.graph, self._ops = lanes, step_numbers, step_graph.graph, ops
         self.last, self.slots = step_graph.last, step_graph.slots
         latest = {index: meeting for meeting in step_graph.meetings for index in meeting}
         self.own = [self._durations(ops, step, latest) for step in step_numbers]
@@ -424,7 +458,81 @@ class _Costs:
             self._share(all_steps, others),
             self._share(all_steps, earlier),
             tuple(sorted(self.lanes[lane].rank for lane in worst)),
+            {
+                stage: self._share(all_steps, [_Part(stage=other) for other in stages if other != stage])
+                for stage in stages
+            },
+            self._uneven(),
         )
+
+    def as_peers(self, rank: int) -> AsPeers | None:
+        """Returns the run with a rank, its id, that computes in each step as long as the median of the
+        others of its stage; None for a rank without peers.
+        """
+        lane = next((lane for lane, trace in self.lanes.items() if trace.rank == rank), None)
+        peers = [other for other in self.lanes if lane is not None and other[1] == lane[1] and other != lane]
+        if lane is None or not peers:
+            return None
+        before, after = [], []
+        for own in self.own:
+            compute = dict.fromkeys((lane, *peers), 0)
+            for (dp, (stage, kind, _)), ns in zip(self.slots, own, strict=True):
+                if (dp, stage) in compute and kind in _COMPUTES:
+                    compute[dp, stage] += ns
+            factor = median_high(compute[peer] for peer in peers) / compute[lane] if compute[lane] else 1.0
+            scaled = [
+                round(factor * ns) if (dp, stage) == lane and kind in _COMPUTES else ns
+                for (dp, (stage, kind, _)), ns in zip(self.slots, own, strict=True)
+            ]
+            before.append(self._replay(own))
+            after.append(self._replay(scaled))
+        return AsPeers(rank, tuple(self.step_numbers), tuple(before), tuple(after))
+
+    def _uneven(self) -> float:
+        """Returns S of what sequence lengths alone explain."""
+        batches = self._batches()
+        if batches is None:
+            return 1.0
+        factors = []
+        for own in self.own:
+            # By replica and micro-batch, and of these by phase, the factors on the value of the kind.
+            ratios: dict[tuple[int, int], dict[str, list[float]]] = {}
+            for (dp, (_, kind, _)), batch, ns, even in zip(self.slots, batches, own, self.even, strict=True):
+                if batch >= 0 and even:
+                    ratios.setdefault((dp, batch), {}).setdefault(kind, []).append(ns / even)
+            # What only one of the phases has is no length of a sequence.
+            factors.append(
+                {
+                    at: sorted((1.0, *map(fmean, phases.values())))[1] if len(phases) > 1 else 1.0
+                    for at, phases in ratios.items()
+                }
+            )
+        usual = {at: fmean(one[at] for one in factors) for at in factors[0]}
+        steps = [
+            self._replay(
+                [
+                    round(even * one[dp, batch] / usual[dp, batch]) if batch >= 0 and even else even
+                    for (dp, _), batch, even in zip(self.slots, batches, self.even, strict=True)
+                ]
+            )
+            for one in factors
+        ]
+        return fmean(steps) / self.even_ns
+
+    def _batches(self) -> list[int] | None:
+        """Returns the micro-batch of each forward and backward slot, -1 of others; None where not all state
+        one.
+        """
+        batches, step = [], self.step_numbers[0]
+        for dp, (stage, kind, index) in self.slots:
+            batch = -1
+            if kind in (FORWARD, BACKWARD):
+                rank_ops = self.lanes[dp, stage].ops
+                batch = rank_ops.batch[self._ops[dp, stage][step][kind][index]]
+                if batch < 0:
+                    return None
+            batches.append(batch)
+        return batches
 
     def _share(self, all_steps: Sequence[int], parts: Sequence[_Part]) -> float:
         """Returns the share of the slowdown that goes when the operations of these parts alone keep their

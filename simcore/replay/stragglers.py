@@ -108,11 +108,11 @@ def find_stragglers(results: ReplayedRun) -> list[Straggler]:
     return sorted(late_ranks, key=lambda straggler: (-straggler.last, straggler.rank))
 
 
-def on_time_scales(results: ReplayedRun, late: Straggler) -> tuple[Scales, int]:
-    """Returns the scales that give a late rank the median of its peers' compute and host gaps where it has
-    more, and how many ns less that is; no scales where it has no peers.
+def on_time_scales(results: ReplayedRun, late_rank: int) -> tuple[Scales, int]:
+    """Returns the scales that give a late rank, its id, the median of its peers' compute and host gaps where
+    it has more, and how many ns less that is; no scales where it has no peers.
     """
-    index = next(index for index, rank in enumerate(results.measured.ranks) if rank.rank == late.rank)
+    index = next(index for index, rank in enumerate(results.measured.ranks) if rank.rank == late_rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
     peers = results.peers[index]
     if not peers:
@@ -121,8 +121,8 @@ def on_time_scales(results: ReplayedRun, late: Straggler) -> tuple[Scales, int]:
     busy = median_low(accounts[peer].busy_ns for peer in peers)
     own = accounts[index].busy_ns
     scales = Scales(
-        rank_gaps={late.rank: min(1.0, rounded(middle / gaps[index])) if gaps[index] else 1.0},
-        ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
+        rank_gaps={late_rank: min(1.0, rounded(middle / gaps[index])) if gaps[index] else 1.0},
+        ranks={late_rank: min(1.0, rounded(busy / own)) if own else 1.0},
     )
     return scales, max(gaps[index] - middle, 0) + max(own - busy, 0)
 

@@ -11,6 +11,7 @@ from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.replay.parameters import Replay, Scales, kind_words, parameters_of
+from simcore.replay.product_use import MeasuredStep
 from simcore.replay.stragglers import (
     LEAST,
     compute_by_stage,
@@ -73,7 +74,8 @@ def what_if(
     def scales_of(change: Change) -> Scales:
         return Replay(results.measured, Parameters(**change.fields)).scales or Scales()
 
-    knobs = list(_knobs(results, step_ns, lambda scales: parameters_of(base.times(scales))))
+    step = results.parameters.part(MeasuredStep)
+    knobs = list(_knobs(results, step_ns, lambda scales: parameters_of(base.times(scales), step)))
     changes = list(_changes(results))
     search.total = len(knobs) + len(changes)
     for knob in knobs:
@@ -81,7 +83,7 @@ def what_if(
         rows.append(knob.sensitivity(replay.step_time_ns))
     trials = Trials(replay.step_time_ns, lambda change: ChangeOutcome(step_ns(scales_of(change))), search)
     for change in trials.keep_possible(changes):
-        row, parameters = trials.make_row(change), parameters_of(base.times(scales_of(change)))
+        row, parameters = trials.make_row(change), parameters_of(base.times(scales_of(change)), step)
         # It is a change that somebody can make if it gains.
         rows.append(
             replace(row, parameters=parameters, flags=row.flags if trials.is_worthwhile(change) else "")
@@ -158,7 +160,7 @@ def _changes(results: ReplayedRun) -> Iterator[Change]:
     peers = dict(zip((rank.rank for rank in results.measured.ranks), results.peers, strict=True))
     for late in find_stragglers(results):
         if peers[late.rank]:
-            yield _change(on_time_scales(results, late)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
+            yield _change(on_time_scales(results, late.rank)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
 
 
 def _balanced(replay: ReplayedRun, even: Scales) -> Change:

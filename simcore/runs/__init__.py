@@ -34,6 +34,10 @@ def open_run(run_input: RunInput) -> Run:
         from simcore.runs.hung import run_dumps
 
         return run_dumps(run_input)
+    if source.source == "snapshot":
+        from simcore.runs.snapshot import run_snapshots
+
+        return run_snapshots(run_input)
     from simcore.runs.measured import run_recording
 
     return run_recording(source, parameters)

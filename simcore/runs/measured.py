@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.cached_methods import get_cached
+from simcore.cached_methods import cached_method, get_cached
 from simcore.diagnostics import UsageError
 from simcore.measured.run import MeasuredRun
 from simcore.parameters import Parameters
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.measured.columns import RankTrace
-    from simcore.replay.slowdown import Slowdown
-    from simcore.replay.step_times import StepTime
-    from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
+    from simcore.replay.step_findings import StepFindings
+    from simcore.replay.step_table import StepTable
+    from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, ProductUse
     from simcore.trace.lanes import Lanes
     from simcore.words.measured import MeasuredFigures
 
@@ -34,8 +34,15 @@ class MeasuredMemory:
     file_memory: Sequence[FileMemory] = ()
     other_model = rescaled = ""
 
-    def __init__(self, traces: Sequence[RankTrace]) -> None:
-        self._traces = traces
+    def __init__(
+        self, traces: Sequence[RankTrace], find_use: Callable[[], ProductUse | None] = lambda: None
+    ) -> None:
+        """find_use: returns how well the step uses its GPUs."""
+        self._traces, self._find_use = traces, find_use
+
+    @cached_property
+    def product_use(self) -> ProductUse | None:
+        return self._find_use()
 
     @cached_property
     def memory_peaks(self) -> tuple[MemoryPeak, ...]:
@@ -65,36 +72,56 @@ class RecordedRun(ReplayedRun):
     @cached_property
     def model(self) -> MeasuredMemory:
         # Nothing tells when a replay would allocate.
-        return MeasuredMemory(self.measured.ranks if self.scales is None else ())
+        return MeasuredMemory(self.measured.ranks if self.scales is None else (), self._find_product_use)
+
+    def _find_product_use(self) -> ProductUse | None:
+        # Imported here: most runs are not asked for it.
+        from simcore.replay.product_use import MeasuredStep, find_product_use
+
+        step = self.parameters.part(MeasuredStep)
+        return find_product_use(self.measured, step, self.step_time_ns) if step.has_use else None
 
     @property
     def recording(self) -> RecordedRun:
         return self
 
     @cached_property
-    def steps(self) -> tuple[StepTime, ...]:
-        """The steps of a run of all that was recorded, as measured."""
-        # Only a run of several steps needs it.
-        if self.scales is not None or all(rank.step is None for rank in self.measured.ranks):
-            return ()
-        from simcore.replay.step_times import step_times
-
-        return step_times(self.measured)
-
-    @cached_property
-    def slowdown(self) -> Slowdown | None:
-        """What the parts of a run of several steps cost; None where that is not known."""
-        if not self.steps:
+    def step_table(self) -> StepTable | None:
+        """All steps of its files as measured, whichever it shows; None where there is one alone."""
+        if not self.has_several_steps:
             return None
-        from simcore.replay.slowdown import find_slowdown
+        # Imported here: only a run of several steps needs it.
+        from simcore.replay.step_table import StepTable
 
-        return find_slowdown(self.measured)
+        ranks = [rank.rank for rank in self.measured.ranks]
+        peers = {rank: [ranks[peer] for peer in some] for rank, some in zip(ranks, self.peers, strict=True)}
+        return StepTable(self.measured.rank_steps, peers, self.measured.steps_on_one_clock)
 
-    def count_slow_steps(self, rank: int) -> int:
-        """Returns in how many of the steps a rank, its id, computes longer than its peers."""
-        from simcore.replay.step_times import count_slow_steps
+    @property
+    def has_several_steps(self) -> bool:
+        return max((len(one.columns) for one in self.measured.rank_steps), default=0) > 1
 
-        return count_slow_steps(self.measured, self.steps, rank)
+    @property
+    def step_findings(self) -> StepFindings | None:
+        """What is found in the steps of a run of all of them as measured; None of other runs."""
+        return self.find_in_steps(lambda: False)
+
+    @cached_method
+    def find_in_steps(self, cancelled: Callable[[], bool]) -> StepFindings | None:
+        """Returns `step_findings`, computed now unless they are known. Raises `Cancelled`."""
+        table = self.step_table
+        if table is None or self.scales is not None or not self.has_all_steps:
+            return None
+        from simcore.replay.step_findings import find_in_steps
+
+        return find_in_steps(self, table, cancelled)
+
+    @property
+    def has_all_steps(self) -> bool:
+        """Whether it has the operations of several steps."""
+        if self.measured.recorded is None:
+            return self.has_several_steps and self.measured.iteration is None
+        return any(rank.step is not None for rank in self.measured.ranks)
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -116,7 +143,10 @@ class RecordedRun(ReplayedRun):
         """
         scales = setup.scales
         if scales is None:
-            return RecordedRun(self.measured, None, get_cached(self, "durations", self._durations))
+            durations = get_cached(self, "durations", self._durations)
+            return RecordedRun(
+                self.measured, None, durations, setup if setup.parameters.explicit_names else None
+            )
         measured_results = RecordedRun(self.measured, scales, self.durations, setup)
         try:
             # Every figure of a replay needs its times.

@@ -57,6 +57,10 @@ def check_file_of(open_file: Callable[[], Opened]) -> FileCheck:
             from simcore.flight.findings import find_hang
 
             diagnostics += find_hang(workload)
+        if workload.source == "snapshot":
+            from simcore.snapshots.findings import find_failures
+
+            diagnostics += find_failures(workload)
         diagnostics.sort(key=_location_key)
         return FileCheck(workload, tuple(diagnostics))
     try:

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from simcore.flight import FlightRecord
     from simcore.measured import MeasuredRun
     from simcore.model.launch import Launch
+    from simcore.snapshots.record import SnapshotRecord
 
 
-Opened: TypeAlias = "Workload | MeasuredRun | ExecutionSet | FlightRecord"
+Opened: TypeAlias = "Workload | MeasuredRun | ExecutionSet | FlightRecord | SnapshotRecord"
 
 
 def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
-    """Returns the workload, measured run, execution traces or flight recorder dumps at `path`.
+    """Returns the workload, measured run, execution traces, flight recorder dumps or memory snapshots at
+    `path`.
 
-    A directory is a measured run or the dumps of a job, one file a rank, or a set of execution traces, which
-    a prefix of its files or one of them names, too. Raises InputError when it cannot be opened, UsageError
-    when it does not have what the options choose.
+    A directory is a measured run, or dumps or snapshots of a job, one file a rank, or a set of execution
+    traces, which a prefix of its files or one of them names, too. Raises InputError when it cannot be opened,
+    UsageError when it does not have what the options choose.
     """
     options = _with_rules(options or OpeningOptions())
     if may_be_traces(path):
@@ -49,7 +51,7 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
             from simcore.flight import begins_with_pickles
             from simcore.kineto.sets import profiler_files
 
-            record = _open_dumps(path, options) if begins_with_pickles(path) else None
+            record = _open_pickles(path, options) if begins_with_pickles(path) else None
             if record is not None:
                 return record
             if any(profiler_files(path)[0]):
@@ -62,20 +64,20 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
             if set_files is not None:
                 _refuse_choice(options, "execution traces")
                 return open_set(set_files)
-            record = _open_dumps(path, options)
+            record = _open_pickles(path, options)
             if record is not None:
                 return record
-        _refuse_choice(replace(options, run=None), "a directory without profiler traces")
-        return open_directory(path, options.run)
+        _refuse_choice(replace(options, run=None, step=None), "a directory without profiler traces")
+        return open_directory(path, options.run, options.step)
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
         _refuse_choice(options, "a model")
         return model
     beginning = read_beginning(path)
     file_format = format_of(beginning)
-    if (file_format is None or file_format.read is None) and beginning.lstrip().startswith(b"{"):
-        from simcore.chakra import find_set, is_trace_json, open_set
+    if file_format is None or file_format.read is None:
+        from simcore.chakra import find_set, is_trace, open_set
 
-        set_files = find_set(path, with_json=True) if is_trace_json(beginning) else None
+        set_files = find_set(path, with_json=True) if is_trace(beginning) else None
         if set_files is not None:
             _refuse_choice(options, "execution traces")
             return open_set(set_files)
@@ -92,8 +94,14 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
         if file_format is not None and file_format.read is not None:
             _refuse_choice(options, "a workload file")
         return open_workload(path)
-    _refuse_choice(options, "one file")
-    return _read_dump(path, read_file(path)) if kind == "dump" else _read_run(path, read_file(path))
+    if kind in ("snapshot", "dump"):
+        _refuse_choice(options, "one file")
+        return (_read_snapshot if kind == "snapshot" else _read_dump)(path, read_file(path))
+    # `#2` is an iteration of the file, as one of a directory is listed.
+    step = options.step or (options.run or " ").partition("#")[2] or None
+    is_iteration = (options.run or "").startswith("#")
+    _refuse_choice(replace(options, run=None if is_iteration else options.run, step=None), "one file")
+    return _read_run(path, read_file(path), step)
 
 
 def may_be_traces(path: str) -> bool:
@@ -104,8 +112,10 @@ def may_be_traces(path: str) -> bool:
 
 def read_input(
     stream: BinaryIO | None, options: OpeningOptions | None = None, name: str = "standard input"
-) -> Workload | MeasuredRun | FlightRecord:
-    """Returns the workload, measured run or flight recorder dump in a stream; `name` is for messages."""
+) -> Workload | MeasuredRun | FlightRecord | SnapshotRecord:
+    """Returns the workload, measured run, flight recorder dump or memory snapshot in a stream; `name` is for
+    messages.
+    """
     options = _with_rules(options or OpeningOptions())
     source = stream_source(stream, name)
     file_format = format_of(source.head)
@@ -124,6 +134,8 @@ def read_input(
         return _read_run(name, source.all())
     if kind == "dump":
         return _read_dump(name, source.all())
+    if kind == "snapshot":
+        return _read_snapshot(name, source.all())
     return read_source(name, source)
 
 
@@ -222,22 +234,36 @@ def _with_rules(options: OpeningOptions) -> OpeningOptions:
     return replace(options, trace_rules=read_trace_map(options.trace_map))
 
 
-def _read_run(path: str, data: bytes) -> MeasuredRun:
+def _read_run(path: str, data: bytes, step: str | None = None) -> MeasuredRun:
     # Imported here: a workload does not need the room of the traces.
     from simcore.measured import read_run
 
-    return read_run(path, data)
+    return read_run(path, data, step)
 
 
-def _open_dumps(path: str, options: OpeningOptions) -> FlightRecord | None:
-    """Returns the record of a directory's flight recorder dumps; None without any."""
+def _open_pickles(path: str, options: OpeningOptions) -> FlightRecord | SnapshotRecord | None:
+    """Returns the record of a directory's flight recorder dumps, else of its memory snapshots; None without
+    any.
+    """
     from simcore.flight import find_dumps, open_dumps
 
     dumps, others = find_dumps(path)
-    if not dumps:
+    if dumps:
+        _refuse_choice(options, "flight recorder dumps")
+        return open_dumps(path, dumps, others)
+    from simcore.snapshots.opening import find_snapshots, open_snapshots
+
+    snapshots, others = find_snapshots(path)
+    if not snapshots:
         return None
-    _refuse_choice(options, "flight recorder dumps")
-    return open_dumps(path, dumps, others)
+    _refuse_choice(options, "memory snapshots")
+    return open_snapshots(path, snapshots, others)
+
+
+def _read_snapshot(path: str, data: bytes) -> SnapshotRecord:
+    from simcore.snapshots.opening import read_snapshot
+
+    return read_snapshot(path, data)
 
 
 def _read_dump(path: str, data: bytes) -> FlightRecord:

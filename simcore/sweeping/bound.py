@@ -195,7 +195,7 @@ class Bounds:
             return 0
         setup = Setup(self.workload, shortest.parameters)
         parameters = setup.parameters
-        if setup.rules.network.needs_all_ranks:
+        if setup.rules.network.needs_all_ranks or training.layer_loads:
             return 0
         units = self._units_of(setup, training)
         rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))
@@ -392,6 +392,7 @@ class Bounds:
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
             parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,
             parameters.flow_model, parameters.send_latency, parameters.ecmp, parameters.nvls, parameters.pxn,
+            parameters.congestion,
         )  # fmt: skip
 
     def _find_shapes(self, setup: Setup, training: Training) -> _RankShapes:
@@ -524,6 +525,8 @@ def _find_shortest(candidate: Candidate) -> Candidate | None:
         return None
     factor = 1 - _LARGEST_NORMAL * parameters.jitter
     if parameters.time_scale or parameters.layer_scale or parameters.seq_imbalance:
+        return None
+    if parameters.prefill is not None or parameters.decode is not None:
         return None
     if factor <= 0 or max(links, default=1.0) > 1:
         return None

@@ -17,6 +17,7 @@ from simcore.model.maker import ModelMaker
 from simcore.model.memory import memory_limit
 from simcore.model.training import Training, resolve_training
 from simcore.parameters import FLAGS, Parameters, flag_of
+from simcore.program.schedule_choice import with_chunks_of_schedule
 from simcore.records import Struct, replace
 from simcore.setup import Setup
 from simcore.sources.inputs import require_workload
@@ -207,7 +208,9 @@ class Evaluator:
         if not isinstance(maker, ModelMaker) or maker.model is None or parameters.as_aicb is not None:
             return None
         try:
-            resolved = resolve_training(maker.model, parameters.part(ModelParameters))
+            resolved = resolve_training(
+                maker.model, with_chunks_of_schedule(self.workload, parameters.part(ModelParameters))
+            )
         except (UsageError, InputError) as error:
             resolved = _one_line(error)
         self._last_training = candidate, resolved

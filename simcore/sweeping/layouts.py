@@ -42,6 +42,10 @@ def list_layouts(workload: Workload, space: Space) -> Iterator[Candidate]:
     varied = {*VARIED} - {*space.varied}
     indices = itertools.count()
     for combination in space.combinations():
+        for field in ("prefill", "decode"):
+            if getattr(combination.parameters, field) is not None:
+                option = flag_of(field).option
+                raise UsageError(f"--layouts with {option}: layouts are those of training; --vary would fit")
         if combination.parameters.world is None:
             raise UsageError("--layouts: --world says how many GPUs there are, one number or 256,512,1024")
         if combination.parameters.global_batch is None:

@@ -56,6 +56,8 @@ class PeakMemory:
         Raises `UsageError` for an impossible schedule. overlapped: whether forwards and backwards overlap.
         find_order: gives the order of a schedule that is searched; without one it holds all that it may.
         """
+        if training.inference is not None:
+            return max(stage_memory(training, stage, ()).needed for stage in range(training.pp))
         if training.model is not self._model:
             # The cached figures are of another model.
             self._model = training.model
@@ -70,7 +72,7 @@ class PeakMemory:
             peaks = self._peaks_of(training, name, from_file, overlapped)
         else:
             peaks = tuple(_find_highest(list_held_chunks(actions), 1) for actions in order.stages)
-        key = (peaks, training.chunks, training.placement, training.position_layers)
+        key = (peaks, training.chunks, training.placement, training.position_layers, training.routes)
         fullest = self._fullest.get(key)
         if fullest is None:
             fullest = self._fullest[key] = _find_fullest(training, peaks)
@@ -78,6 +80,7 @@ class PeakMemory:
         placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
             training.position_layers, training.shard_size, training.etp, training.cp_inner, training.ep_node,
+            training.routes,
         )  # fmt: skip
         static = (
             placement,
@@ -155,7 +158,7 @@ def _activation_key(training: Training) -> tuple[object, ...]:
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
         training.recompute, training.recompute_layers, training.recompute_rows, training.loads, training.etp,
-        training.capacity,
+        training.capacity, training.layer_loads,
         training.precision, training.engine, training.compiled, training.overlap_tp,
         training.cp_comm_type, training.cp_heads, training.zero, training.grad_bytes,
     )  # fmt: skip

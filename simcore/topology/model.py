@@ -19,6 +19,11 @@ class Link(NamedTuple):
     latency_ns: float
 
 
+# What a switch of each tier is called: access, pod, core.
+_SWITCHES = ("asw", "psw", "core")
+_NVSWITCH, _GPU = "nvsw", "gpu"
+
+
 class Topology(Struct, frozen=True, eq=False, dict=True):
     """Nodes by number: GPUs 0.., server by server, then switches inside servers, then the others."""
 
@@ -42,6 +47,16 @@ class Topology(Struct, frozen=True, eq=False, dict=True):
     def servers(self) -> int:
         """The number of servers."""
         return -(-self.gpus // self.gpus_per_server)
+
+    def is_inner(self, link: Link) -> bool:
+        """Returns whether a link is inside a server."""
+        inner = self.inner_set()
+        return link.source in inner or link.target in inner
+
+    @cached_method
+    def inner_set(self) -> frozenset[int]:
+        """Returns the switches inside servers."""
+        return frozenset(self.inner_switches)
 
     def server_of(self, gpu: int) -> int:
         """Returns the number of the server that a GPU is in."""
@@ -150,6 +165,27 @@ class Topology(Struct, frozen=True, eq=False, dict=True):
         if node in self.inner_switches:
             return f"NVSwitch {node}"
         return f"tier-{self.tiers().get(node, '?')} switch {node}"
+
+    def kind_of(self, node: int) -> str:
+        """Returns `gpu`, `nvsw`, or what a switch of its tier is called: asw, psw, core, then tier4 ..."""
+        if node < self.gpus:
+            return _GPU
+        if node < self.gpus + len(self.inner_switches):
+            return _NVSWITCH
+        tier = self.tiers().get(node, 0)
+        return _SWITCHES[tier - 1] if 0 < tier <= len(_SWITCHES) else f"tier{tier or '?'}-"
+
+    def name_of(self, node: int) -> str:
+        """Returns the kind of a node with its number: `gpu3`, `asw36`."""
+        return f"{self.kind_of(node)}{node}"
+
+    def tier_order(self, source: str, target: str) -> tuple[int, ...]:
+        """Returns where ports between these kinds stand in a list: in servers, then upwards, then down."""
+        kinds = (_GPU, *_SWITCHES)
+        first, second = (kinds.index(kind) if kind in kinds else len(kinds) for kind in (source, target))
+        if _NVSWITCH in (source, target):
+            return 0, int(source == _NVSWITCH)
+        return (1, first, second) if first <= second else (2, -first, -second)
 
     def words(self) -> str:
         """Returns servers, rails, tiers and links on one line of text."""

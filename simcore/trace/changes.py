@@ -55,7 +55,8 @@ class Change(Struct, frozen=True):
         if self.words or other.words:
             words = " and ".join(change.words or change.flags for change in (self, other))
         caveat = "; ".join(change.caveat for change in (self, other) if change.caveat)
-        return Change(self.fields | other.fields, words, caveat)
+        meaning = "; ".join(change.meaning for change in (self, other) if change.meaning)
+        return Change(self.fields | other.fields, words, caveat, meaning=meaning)
 
 
 class ChangeOutcome(NamedTuple):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simcore.model.memory import StageMemory
     from simcore.model.sizes import Model
     from simcore.model.trust import PublishedError
+    from simcore.trace.ports import Ports
     from simcore.trace.track import Track
     from simcore.workload import Workload
 
@@ -125,6 +126,26 @@ class EstimateLine(NamedTuple):
     """Why the two differ, or that they do not."""
 
 
+class JobFigures(NamedTuple):
+    """One of two jobs on a topology."""
+
+    path: str
+    """Its file."""
+    gpus: RankSet
+    together_ns: int
+    """Its step beside the other one, which begins at the same time."""
+    alone_ns: int
+    """Its step on the same GPUs without the other one."""
+
+
+class TwoJobs(NamedTuple):
+    """Two jobs on one topology."""
+
+    jobs: tuple[JobFigures, JobFigures]
+    shared_ports: tuple[int, ...]
+    """The ports that carried flows of both, the hottest first."""
+
+
 class NetworkUse(Protocol):
     """A network and what a run has sent over it."""
 
@@ -153,6 +174,18 @@ class NetworkUse(Protocol):
         """What flows sent over the links of a topology; None without flows."""
 
     @property
+    def slowed_step_ns(self) -> int | None:
+        """The step time under congestion control; None where it would change nothing or is not told."""
+
+    @property
+    def ports(self) -> Ports | None:
+        """What each port carried; None of a network without links."""
+
+    @property
+    def two_jobs(self) -> TwoJobs | None:
+        """How this job and another one on the same topology slow each other down; None without another."""
+
+    @property
     def simai_estimate(self) -> SimaiEstimate | None:
         """SimAI's own estimate of the step, on SimAI's networks."""
 
@@ -167,6 +200,9 @@ class Links(NamedTuple):
     busiest_port: PortUse | None = None
     simai_estimate: SimaiEstimate | None = None
     flow_report: FlowReport | None = None
+    slowed_step_ns: int | None = None
+    ports: Ports | None = None
+    two_jobs: TwoJobs | None = None
 
 
 NO_NETWORK = Links()
@@ -194,6 +230,32 @@ class Throughput(NamedTuple):
     """MFU with attention counted over the half of the square that a causal mask leaves."""
 
 
+class InferenceFigures(NamedTuple):
+    """The figures of a pass forward of a model."""
+
+    step: str
+    """`prefill` or `decode`."""
+    sequences: int
+    """Sequences of all replicas."""
+    tokens: int
+    """Tokens of each sequence that the step runs."""
+    context: int
+    """Tokens of each sequence in the cache before."""
+    kv_dtype: str
+    """The type of the cache."""
+    latency_ns: int
+    """The time to the first token of prompts, or of a token of each sequence."""
+    moved_bytes: int
+    """Bytes that a rank of the busiest stage reads and writes in its memory."""
+    hbm_share: float
+    """These in the time of the step, as a share of what the memory can do."""
+
+    @property
+    def decodes(self) -> bool:
+        """Whether each sequence gets its next token."""
+        return self.context > 0
+
+
 class ModelFigures(Struct, frozen=True, dict=True):
     """Figures of one run of a model."""
 
@@ -207,6 +269,8 @@ class ModelFigures(Struct, frozen=True, dict=True):
     """The memory of a GPU, bytes."""
     trust: PublishedError | None
     """How near published steps are; None where a file has the times of ops."""
+    inference: InferenceFigures | None = None
+    """Those of an inference step; None of training."""
 
     @property
     def fullest(self) -> StageMemory:
@@ -216,6 +280,17 @@ class ModelFigures(Struct, frozen=True, dict=True):
     @property
     def fits(self) -> bool:
         return self.fullest.needed <= self.limit
+
+
+class LayerImbalance(NamedTuple):
+    """The loads of a layer's experts."""
+
+    layer: int
+    """The layer, from 0."""
+    hot_position: int
+    """The place in an expert group of the rank whose experts get most tokens."""
+    max_over_mean: float
+    """The tokens of that rank over the mean."""
 
 
 class Imbalance(Struct, frozen=True):
@@ -238,7 +313,9 @@ class Imbalance(Struct, frozen=True):
     placed_ns: int | None
     """The step with experts placed evenly, ns."""
     tokens: tuple[int, ...]
-    """The tokens of the ranks of an expert group, by position."""
+    """The tokens of the ranks of an expert group, by position; of all layers the mean, where they differ."""
+    by_layer: tuple[LayerImbalance, ...] = ()
+    """The layers with uneven loads, where layers differ."""
 
 
 class FileMemory(Struct, frozen=True):
@@ -310,6 +387,97 @@ class MemoryPeak(NamedTuple):
     """(host operation, bytes) of what was allocated in the recording and is held then, the most first."""
 
 
+class RankProducts(NamedTuple):
+    """The products of a rank in its step whose shapes were recorded."""
+
+    rank: int
+    """The rank."""
+    flops: float
+    """Their FLOPs; attention over the whole square of scores."""
+    causal_flops: float
+    """Their FLOPs without what causal masks leave out."""
+    flops_by_precision: dict[str, float]
+    """Their FLOPs by the type of the operands; "" where it is not stated."""
+    ns: int
+    """The time of their kernels, ns."""
+    hfu: float
+    """What they would take at the peaks of their types, as a share of the step."""
+    hfu_causal_attention: float
+    """The same without what causal masks leave out."""
+    mfu: float
+    """The same without what the backward pass makes again."""
+    calls: int
+    """How many there are."""
+    flops_without_peak: float
+    """Their FLOPs in types whose peak is not known, which HFU does not count."""
+    without_shapes: int
+    """How many kernels of products there are whose call states no shapes."""
+    without_shapes_ns: int
+    """The time of these, ns."""
+
+
+class ProductLine(NamedTuple):
+    """Equal products of all ranks."""
+
+    operation: str
+    """The operation of the host."""
+    kind: str
+    """`product`, `attention` or `convolution`."""
+    shape: str
+    """Their sizes."""
+    precision: str
+    """The type of their operands; "" where it is not stated."""
+    calls: int
+    """How many there are."""
+    flops: float
+    """Their FLOPs together; attention over the whole square of scores."""
+    causal_flops: float
+    """Their FLOPs without what a causal mask leaves out."""
+    ns: int
+    """The time of their kernels, ns."""
+    tflops: float | None
+    """TFLOP/s that they reach, a causal mask taken off; None without kernels."""
+    peak_share: float | None
+    """What that is of the peak of their type; None where either is not known."""
+    expected_ns: int | None
+    """What measured operations of the shape take alone on such a GPU; None where nobody measured any."""
+    is_far_below: bool
+    """Whether they take far longer than that, in a share of the step that matters."""
+
+
+class ProductUse(NamedTuple):
+    """How well a measured step uses its GPUs."""
+
+    gpu: str
+    """The GPU whose peaks count."""
+    model: str | None
+    """The model that is trained, where it was stated."""
+    step_ns: int
+    """The step."""
+    ranks: tuple[RankProducts, ...]
+    """By rank."""
+    lines: tuple[ProductLine, ...]
+    """Equal products together, what takes longest first."""
+    throughput: Throughput | None
+    """That of the model; None without one, or where its tokens are not known."""
+    assumed: tuple[str, ...]
+    """What was assumed of the model's step, or why it is not known."""
+    reason: str
+    """Why products, or some, are not known; "" where they are."""
+
+    @property
+    def hfu(self) -> float | None:
+        """HFU of the products, the mean of the ranks; None without products."""
+        return sum(rank.hfu for rank in self.ranks) / len(self.ranks) if self.lines else None
+
+    @property
+    def mfu(self) -> float | None:
+        """MFU: that of the model, else of the products without what is recomputed; None without either."""
+        if self.throughput is not None:
+            return self.throughput.mfu
+        return sum(rank.mfu for rank in self.ranks) / len(self.ranks) if self.lines else None
+
+
 class ModelUse(Protocol):
     """What a run states about the model that it trains."""
 
@@ -328,6 +496,10 @@ class ModelUse(Protocol):
     @property
     def memory_peaks(self) -> Sequence[MemoryPeak]:
         """The peaks of the ranks whose allocator was recorded."""
+
+    @property
+    def product_use(self) -> ProductUse | None:
+        """How well a measured step uses its GPUs, where that was asked."""
 
     @property
     def memory_unknown(self) -> str:
@@ -353,6 +525,7 @@ class NoModel(NamedTuple):
     imbalance: Imbalance | None = None
     file_memory: Sequence[FileMemory] = ()
     memory_peaks: Sequence[MemoryPeak] = ()
+    product_use: ProductUse | None = None
     other_model: str = ""
     rescaled: str = ""
 
@@ -519,6 +692,10 @@ class Recording(Protocol):
     @property
     def partners(self) -> MissingPartners:
         """Its communication without a partner."""
+
+    @property
+    def has_several_steps(self) -> bool:
+        """Whether its files have several steps, whichever it shows."""
 
     @property
     def measured_step_ns(self) -> int:

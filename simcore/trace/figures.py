@@ -157,6 +157,108 @@ class HangTables(NamedTuple):
     """The verdict as JSON."""
 
 
+class HeldMemory(NamedTuple):
+    """What allocations of one stack hold at the peak of a device."""
+
+    bytes: int
+    allocations: int
+    """How many there are."""
+    site: str
+    """Where in the program, raw text of the file; "" where that is not known."""
+    frames: Sequence[tuple[str, str, int]]
+    """(function, file, line), the innermost first, raw text of the file."""
+    stream: str | None
+    """The stream of the lane of the largest of them, None where it has none."""
+    start_ns: int
+    """When the largest of them was allocated, ns from the begin of the axis."""
+    is_before: bool
+    """Whether they were there before the events, so that nothing says where they are from."""
+
+    @property
+    def words(self) -> str:
+        """Where in the program, raw text of the file, or why that is not known."""
+        return self.site or ("before the events" if self.is_before else "no stack recorded")
+
+
+class FailedRequest(NamedTuple):
+    """A request for memory that could not be met, bytes."""
+
+    time_ns: int
+    """When, ns from the begin of the axis."""
+    size: int
+    """What was asked for."""
+    free: int
+    """What was free on the device, as its driver says."""
+    allocated: int
+    reserved: int
+    site: str
+    """As in `HeldMemory`."""
+    frames: Sequence[tuple[str, str, int]]
+
+    @property
+    def unused(self) -> int:
+        """What the allocator had reserved and not allocated."""
+        return max(self.reserved - self.allocated, 0)
+
+
+class DeviceMemory(NamedTuple):
+    """What the allocator of a device held, bytes as they were asked for."""
+
+    track_id: int
+    name: str
+    """`device 0`, `rank 3`."""
+    rank: int | None
+    """The rank of its snapshot, None of a single file."""
+    device: int
+    """Its number in the process."""
+    segments: int
+    """How many the allocator has at the end."""
+    events: int
+    """How many were recorded."""
+    peak_ns: int
+    """When most is allocated, ns from the begin of the axis."""
+    peak_allocated: int
+    peak_reserved: int
+    """What is reserved then."""
+    most_reserved: int
+    """The most that is reserved at any time."""
+    end_allocated: int
+    """What is allocated when the snapshot is taken."""
+    end_reserved: int
+    rounding: int
+    """What the allocator rounded up of that."""
+    largest_free: int
+    """The largest block that nothing is in then."""
+    annotation: str | None
+    """The mark of the program that the peak is in, raw text of the file."""
+    holders: Sequence[HeldMemory]
+    """What is allocated at the peak, by stack, the most first."""
+    failures: Sequence[FailedRequest]
+
+    @property
+    def unused(self) -> int:
+        """What is reserved and not allocated at the peak: fragmentation, and what was freed and is kept."""
+        return max(self.peak_reserved - self.peak_allocated, 0)
+
+
+class SnapshotTables(NamedTuple):
+    """What is found in memory snapshots."""
+
+    headline: str
+    """The highest peak, in few words."""
+    devices: Sequence[DeviceMemory]
+    """By rank and number."""
+    find_levels: Callable[[int, Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+    """Returns the most bytes (allocated, reserved) of a track between neighbouring times, ns."""
+    values: Mapping[str, Any]
+    """The same as JSON."""
+
+    @property
+    def highest(self) -> DeviceMemory:
+        """The device with the highest peak."""
+        return max(self.devices, key=lambda one: one.peak_allocated)
+
+
 class Insight(NamedTuple):
     """A sentence about a run."""
 

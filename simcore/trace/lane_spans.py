@@ -19,15 +19,16 @@ from simcore.units import duration
 
 # What a span can be drawn as: compute by phase, communication by kind, and not computing. Only measured runs
 # have `embedding`, `position`, `comm` (unknown kinds), `host`, `kernel` and `copy`. `wg` is for schedules
-# that run the weight gradient separately; else it is backward as well.
+# that run the weight gradient separately; else it is backward as well. The last three are of allocators.
 KINDS = (
     "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard",
     "dp_replicate", "offload", "cp_a2a", "cp_p2p", "ep_intra", "ep_inter", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
     "kernel", "copy",
+    "allocated", "released", "reserved",
 )  # fmt: skip
 COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute", "kernel"))
-NAMELESS = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait"))
+NAMELESS = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "reserved"))
 # The stream that every track has; the others are communication, by the names of the groups.
 COMPUTE_STREAM = "compute"
 _HAS_NAME = bytes(category not in NAMELESS for category in range(256))

@@ -186,6 +186,8 @@ class LaneFacts(NamedTuple):
     """Whether lanes of streams show how long their spans wait."""
     layered: bool = False
     """Whether many spans of a lane run at a time, of which it shows one: its streams have all."""
+    filled: bool = False
+    """Whether lanes of streams show what fills most of a cell, as those of tracks do; else how busy it is."""
 
 
 class LaneInput(Protocol):

@@ -25,6 +25,7 @@ from simcore.trace.figures import (
     NodeTables,
     Origin,
     PathSegment,
+    SnapshotTables,
     StreamUse,
     TrackUse,
     WaitFor,
@@ -226,6 +227,27 @@ def count_spans(run: Run) -> int:
     return sum(map(len, run.trace.spans)) if run.timed else 0
 
 
+# What a run holds besides its columns once it was on every screen: accounts, path, slack and lanes of each
+# span of a track with times of its own; its rows and words. Seed 002 holds 9.5 MB, 1.1 of them columns, 128
+# ranks of it 22 MB and 8.2.
+_SPAN_BYTES, _WORDS_BYTES = 210, 500_000
+
+
+def estimate_bytes(run: Run) -> int:
+    """Returns about how many bytes a run holds in memory once it was on every screen."""
+    if not run.timed:
+        return _WORDS_BYTES
+    trace = run.trace
+    # Tracks of one program share columns.
+    columns = {
+        id(column): len(column) * getattr(column, "itemsize", 1)
+        for table in (*trace.spans, *trace.waits)
+        for column in map(table.__getattribute__, table.__struct_fields__)
+    }
+    own = sum(len(trace.spans[track]) for track in set(trace.equal_tracks))
+    return sum(columns.values()) + own * _SPAN_BYTES + _WORDS_BYTES
+
+
 # -- its figures --------------------------------------------------------------------------
 
 Of = TypeVar("Of", bound=Run)
@@ -236,6 +258,8 @@ class Figures(ABC, Generic[Of]):
 
     resolution_ns = 1
     """The resolution of the times, ns."""
+    has_step = True
+    """Whether there is a step, which a hung job and a snapshot have not."""
     states_shares = False
     """Whether its words give shares of the step."""
     path_groupings: tuple[str, ...]
@@ -388,6 +412,11 @@ class Figures(ABC, Generic[Of]):
     @property
     def hang(self) -> HangTables | None:
         """What is found in flight recorder dumps, else None."""
+        return None
+
+    @property
+    def snapshot(self) -> SnapshotTables | None:
+        """What is found in memory snapshots, else None."""
         return None
 
     def passes(self, track: Track) -> list[TimedPass]:

@@ -39,12 +39,13 @@ class HangFigures(Figures[HangAnalysis]):
 
     kind = "hung"
     path_groupings = ("kind", "rank")
+    has_step = False
 
     @property
     def path_source(self) -> PathSource:
-        from simcore.hangs.path_words import HungPath
+        from simcore.trace.empty_path import EmptyPath
 
-        return HungPath()
+        return EmptyPath()
 
     @property
     def title(self) -> str:

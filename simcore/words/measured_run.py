@@ -12,6 +12,7 @@ from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.trace.figures import throughput_words
 from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed_duration
+from simcore.words.product_facts import use_facts
 from simcore.workload.formats import format_label
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def steps_words(steps: Sequence[RecordedStep]) -> str:
     """Returns how long each step lasts on its slowest rank; of many steps the median and the slowest."""
     slowest = sorted(steps, key=lambda step: -step.longest_ns)
     # The step of a set of ranks lasts longer: from the first rank's start to the last one's end.
-    of_ranks = ", each on the rank that takes longest" if any(len(step.ns) > 1 for step in steps) else ""
+    of_one = any(len(step.ns) > 1 and step.job_ns is None for step in steps)
+    of_ranks = ", each on the rank that takes longest" if of_one else ""
     if len(steps) <= _MOST_STEPS:
         each = ", ".join(f"{step.step_number} {duration(step.longest_ns)}" for step in steps)
         return f"{each}{of_ranks}; the slowest is {slowest[0].step_number}"
@@ -87,18 +89,20 @@ def steps_words(steps: Sequence[RecordedStep]) -> str:
 def headline(results: ReplayedRun, wide: bool) -> list[str]:
     """Returns the ranks and the changes of the replay: what the run is, the most important first."""
     run = results.run
+    product_use = results.model.product_use
+    use = [] if product_use is None else use_facts(product_use)[-2:]
     kind = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
     if not wide:
         kind = _short_changes(results.changes) or kind
         degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
         # The layout is stated where all its ranks are there.
         is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
-        return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), kind]
+        return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), kind, *use[:1]]
     changes = replay_words(results.changes, _ROW_CELLS)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
     # Behind changes the micro-batches are a fact of their own, which a narrow row can leave out.
     headlines = [f"{kind}: {changes}", *batches] if changes else [", ".join([kind, *batches])]
-    return [ranks_words(run), *headlines, *([] if run.concurrent else ["not concurrent"])]
+    return [ranks_words(run), *headlines, *use, *([] if run.concurrent else ["not concurrent"])]
 
 
 def ranks_words(run: MeasuredRun) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.words.sentences.host import find_idle_ranks
 from simcore.words.sentences.late import find_late_ranks
+from simcore.words.sentences.products import find_slow_products
 from simcore.words.sentences.slow import find_slow_stage, speak_of_slow_ranks
 from simcore.words.sentences.spent import find_empty_slots, find_most_time
 from simcore.words.sentences.waits import find_waits
@@ -23,6 +24,7 @@ RULES = (
     find_idle_ranks,
     find_empty_slots,
     find_slow_stage,
+    find_slow_products,
     find_most_time,
     find_waits,
 )

@@ -96,9 +96,11 @@ class SimulatedFigures(Figures["SimulationFigures"]):
             steps = self.run.shape.steps
             ends = f"the end of step {steps} less that of step {steps - 1}"
             step = f"Step time  {duration(steady)} once it runs: {ends}"
-        each = throughput_words(self.run.shape)
-        step += f"\n           {each}" if each else ""
         figures = self.run.model.model_figures
+        # Of an inference step tokens are what counts.
+        is_inference = figures is not None and figures.inference is not None
+        each = "" if is_inference else throughput_words(self.run.shape)
+        step += f"\n           {each}" if each else ""
         if figures is None:
             return step
         # Imported here: files have no figures of a model.

@@ -109,7 +109,14 @@ def headline(results: SimulationFigures, wide: bool) -> list[str]:
         # Imported here, as in `facts`: files have no figures of a model.
         from simcore.analysis.model_figures import format_memory, format_memory_short, throughput_facts
 
-        total, per_gpu, flops, mfu, hfu = throughput_facts(figures)
+        facts = throughput_facts(figures)
+        if figures.inference is not None:
+            latency, total, per_gpu, flops, share = facts
+            if not wide:
+                return [format_memory_short(figures), total, _short_layout(layout), figures.inference.step]
+            ranks = _ranks_words(layout)
+            return [format_memory(figures), ranks, latency, total, share, program.schedule, per_gpu, flops]
+        total, per_gpu, flops, mfu, hfu = facts
         if not wide:
             return [format_memory_short(figures), _short_layout(layout), mfu, program.schedule]
         return [
@@ -187,13 +194,19 @@ def facts(results: SimulationFigures) -> list[tuple[str, str]]:
         rows.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
     figures = results.model.model_figures
     if figures is not None:
-        from simcore.analysis.model_figures import ASSUMED_OF_FILE, format_memory, format_mfu, format_model
+        from simcore.analysis.model_figures import (
+            ASSUMED_OF_FILE,
+            format_inference,
+            format_memory,
+            format_mfu,
+            format_model,
+        )
 
-        model_facts = [
-            ("model", format_model(figures)),
-            ("memory", format_memory(figures)),
-            ("MFU", format_mfu(figures)),
-        ]
+        model_facts = [("model", format_model(figures)), ("memory", format_memory(figures))]
+        if figures.inference is None:
+            model_facts.append(("MFU", format_mfu(figures)))
+        else:
+            model_facts.append((figures.inference.step, format_inference(figures.inference)))
         if workload.maker is None:
             model_facts = [rows[0], *model_facts, ("assumed", ASSUMED_OF_FILE)]
         rows[:1] = model_facts

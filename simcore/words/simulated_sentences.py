@@ -25,6 +25,7 @@ from simcore.words.sentences.network import (
     find_network,
 )
 from simcore.words.sentences.pipeline import find_bubble, find_idle, find_unbalanced, find_uneven_microbatches
+from simcore.words.sentences.ports import find_other_job, find_shared_port
 from simcore.words.sentences.sequences import find_uneven_sequences
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
     find_exposed,
     find_free_communication,
     find_busy_port,
+    find_other_job,
+    find_shared_port,
     find_idle,
     find_schedule_range,
 )
@@ -109,7 +112,7 @@ def find_lead(causes: Sequence[Weighed], busy_ns: int) -> str:
             # Compute is the largest part, but not most of the step.
             lead = f"Compute, then {second or 'several causes'}"
         if main.worth(main.lost_ns, _BOUND_SHARE):
-            lead = "Compute-bound"
+            lead = f"{(main.bound_by or 'compute').capitalize()}-bound"
         saved_ns = max(cause.saved_ns for cause in causes)
         # The sentence of the cause names the change.
         if main.worth(saved_ns, _SAVING_SHARE):

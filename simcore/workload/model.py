@@ -198,6 +198,10 @@ class ModelParameters(Struct, frozen=True):
     microbatch_size: int | None = None
     global_batch: int | None = None
     seq: int | None = None
+    prefill: int | None = None
+    decode: int | None = None
+    context: int | None = None
+    kv_dtype: str | None = None
     seq_imbalance: str | None = None
     sequence_parallel: str | None = None
     flash: str | None = None
@@ -233,6 +237,8 @@ class ModelParameters(Struct, frozen=True):
     passes: int = 1
     layers: int | None = None
     dialect: str | None = None
+    routes: tuple[tuple[int, ...], ...] = ()
+    """The stage at each position of each route of a schedule file whose chunks do not lie round and round."""
 
 
 class Maker(Protocol):

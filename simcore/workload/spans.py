@@ -59,6 +59,8 @@ class SpanTable(Struct):
     """By rank and step from when to when the step lasts, ns, where more than its spans says it."""
     positions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """By rank (tp, dp, stage), where the file states them."""
+    figures: dict[str, dict[int, float]] = field(default_factory=dict)
+    """What the file states of steps beside their spans, by name and step: `loss`, `tflops`."""
     line_noun: str = "line"
     """What `line` counts."""
     has_steps: bool = False

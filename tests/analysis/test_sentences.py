@@ -1,6 +1,8 @@
 """Runs whose cause is known by construction: the report names it in words, else it is silent."""
 
 from collections.abc import Iterable
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TypeVar
 
 import pytest
@@ -37,11 +39,14 @@ from simcore.words.sentences.network import (
     find_free_communication,
 )
 from simcore.words.sentences.pipeline import Bubble, Slots, UnbalancedStages, find_bubble, find_idle
+from simcore.words.sentences.ports import find_shared_port
 from simcore.words.simulated_sentences import RULES
 from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_blocks import uneven_microbatches
+from tests.flows.test_ports import shared_run
+from tests.flows.test_two_jobs import jobs_at
 from tests.says import figures
 from tests.strategies import Case, Cell, Row, cases, layer
 from tests.workload.texts import read, text_of
@@ -542,6 +547,12 @@ def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -
     assert shares == [[("lm_head", "67.4")], [("addmm", "62.6")]]
 
 
+def two_jobs() -> Simulation:
+    """Two jobs whose flows share a link."""
+    # The sentence runs each job alone, from the same files.
+    return jobs_at(Path(mkdtemp()), "0,2", "1,3").simulation
+
+
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
     "another-model": half_the_stages,
@@ -557,6 +568,8 @@ SPEAKS = {
     "exposed": exposed_all_reduce,
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
+    "shared-port": lambda: shared_run().simulation,
+    "other-job": two_jobs,
     "idle": bubble_bound,
     "memory": lambda: of_model(memory_limit="100MB"),
     "schedule-range": of_model,
@@ -578,6 +591,8 @@ SILENT = {
     "exposed": bubble_bound,
     "free-communication": bubble_bound,
     "busy-port": bubble_bound,
+    "shared-port": exposed_all_reduce,
+    "other-job": exposed_all_reduce,
     "idle": exposed_all_reduce,
     "memory": lambda: of_model(memory_limit="80GB"),
     "schedule-range": lambda: of_model(schedule="1f1b"),
@@ -607,6 +622,21 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     told = SimulatedRun(bubble_bound()).sentences[0].text_with_lead
     assert told.startswith(line.strip())
     assert figures(line) == ["6.000 us", "40.0 %", "0", "9.000 us", "60.0 %"]
+
+
+def test_flows_that_share_a_port_are_counted_and_timed_against_their_collective_alone() -> None:
+    simulation = shared_run().simulation
+    found = only(find_shared_port(sums(simulation)))
+    ports = shared_run().ports
+    assert ports is not None
+    port = next(port for port in ports.all if port.name == found.port)
+    assert (found.flows, found.ns) == (port.most, port.held_ns)
+    # All ranks of a server exchange with all of the other over two upper switches.
+    assert (found.group, found.of_flows) == ("ep", 2 * 8 * 8)
+    assert found.oversubscribed == 8 * 400 / (2 * 400)
+    ends = [simulation.timeline.times.end[0][op] - simulation.timeline.times.start[0][op] for op in range(4)]
+    # A collective of all ranks alone has the same collisions.
+    assert found.took_ns is None or found.took_ns in ends
 
 
 def test_nothing_is_said_of_a_step_of_0_ns() -> None:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, parse_ranks
 from tests.command_line.running import wltui_here
 from tests.command_line.test_imports import RUN, UNWANTED, loaded
 from tests.says import said
-from tui.commands.arguments import parse_ranks, parse_size, parse_sizes
+from tui.commands.arguments import parse_size, parse_sizes
 
 
 def test_one_size_says_when_ranks_are_done_the_bandwidths_and_what_ran() -> None:

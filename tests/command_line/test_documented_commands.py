@@ -54,6 +54,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_steps(folder / name, Layout(tp=2, dp=1, pp=4, microbatches=1))
     for name in ("spans.csv", "old.csv", "new.csv"):
         shutil.copy(ROOT / "tests" / "kineto" / "cases" / "spans.csv", folder / name)
+    for name in ("train.log", "before.log", "after.log"):
+        shutil.copy(ROOT / "tests" / "kineto" / "cases" / "megatron.log", folder / name)
+    shutil.copy(ROOT / "tests" / "networks" / "nccl_tests" / "all_reduce_8.txt", folder / "all_reduce.txt")
     (folder / "mine.csv").write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", encoding="utf-8")
     (folder / "ops.csv").write_text("gemm_dtype,m,n,k\nnvfp4,8192,8192,8192\n", encoding="utf-8")
     (folder / "mine.toml").write_text("compute_scale = 0.9\n", encoding="utf-8")

@@ -316,3 +316,18 @@ def test_the_screen_shows_the_replay(tmp_path: Path) -> None:
     shown = wltui_here(str(tmp_path), "--compute-scale", "2", "--snapshot", "").stdout
     assert "step 17.500 ms" in shown
     assert "replayed" in shown.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--follow"], "FILE, a trainer's log or a directory of traces, is expected"),
+        (["--follow", "-"], "FILE, a trainer's log or a directory of traces, is expected"),
+        (["--follow", "train.log"], "without a terminal wltui report FILE reads what is there"),
+        (["--follow", "train.log", "--snapshot", ""], "--follow and --snapshot"),
+    ],
+)
+def test_what_is_followed_needs_a_screen(words: list[str], expected: str) -> None:
+    done = wltui_here(*words)
+    assert done.returncode == 2
+    assert expected in done.stderr

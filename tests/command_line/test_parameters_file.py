@@ -143,6 +143,7 @@ _ITEMS = {
     "layer_scale": _WORD.map(lambda name: f"{name}=0.5"),
     "slow_rank": st.sampled_from(["37=1.3", "0=2"]),
     "slow_link": st.sampled_from(["1:37=0.5", "0:0=1e-3"]),
+    "link_rate": st.sampled_from(["36-52=0.5", "0-32=0"]),
     "kind_scale": st.sampled_from(["dp=0", "expert dp=1.5"]),
     "stage_scale": st.sampled_from(["3=0.9", "none=0"]),
     "slow_host": st.sampled_from(["3=0.9", "0=0"]),

@@ -60,3 +60,29 @@ def test_what_a_format_has_no_words_for_is_refused(
     assert exported(words, name, tmp_path / "out") != 0
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_inference_step_is_written_as_aicbs_and_takes_the_same_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "--model llama-3-8b --gpu h100 --tp 4 --decode 16 --context 4096 --dim switch:4:341:100"
+    assert exported(words, "simai", tmp_path / "w.txt") == 0
+    assert "mode: 1" in (tmp_path / "w.txt").read_text("utf-8").splitlines()[0]
+    capsys.readouterr()
+    steps = []
+    for asked in ([str(tmp_path / "w.txt"), "--dim", "switch:4:341:100"], words.split()):
+        assert main(["report", *asked, "--json"]) == 0
+        steps.append(json.loads(capsys.readouterr().out)["step_time_ns"])
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("--global-batch 2", ["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"]),
+        ("--decode 4 --context 10 --microbatches 2", ["0F0,0F1", "1F0,1F1"]),
+    ],
+)
+def test_the_order_of_a_models_schedule_is_written(words: str, lines: list[str], tmp_path: Path) -> None:
+    assert exported(f"--model llama-3-8b --pp 2 {words}", "schedule", tmp_path / "s.csv") == 0
+    assert (tmp_path / "s.csv").read_text("utf-8").splitlines() == lines

@@ -15,16 +15,21 @@ pytestmark = pytest.mark.skipif(not GOLDEN.exists(), reason="../shared/golden/si
 BOUNDS = {
     "inside a server, 16 MiB and more": 0.5,
     "inside a server, to 1 MiB": 5.0,
-    "across servers, no shared port": 3.5,
+    "across servers, no shared port": 2.0,
+    "shared ports, no congestion control": 14.0,
+    "shared ports, DCQCN, all-to-all": 8.0,
+    "small workloads": 2.0,
 }
+# The runs of a few seconds each; the table has all.
+_MOST_FLOWS = 1000
 
 
 @pytest.fixture(scope="module")
 def measured() -> list[Measured]:
-    return measure(lambda run: run["flows"] < 1000 and "wl_" not in run["id"])
+    return measure(lambda run: run["flows"] < _MOST_FLOWS or run["id"].startswith("wl_moe2_tp2ep4_h100"))
 
 
-def test_runs_without_shared_ports_are_within_their_bounds(measured: list[Measured]) -> None:
+def test_runs_are_within_their_bounds(measured: list[Measured]) -> None:
     for one in measured:
         bound = BOUNDS.get(effect_of(one))
         assert bound is None or abs(one.error) <= bound, (one.run["id"], one.error)
@@ -34,10 +39,11 @@ def test_as_many_flows_are_sent(measured: list[Measured]) -> None:
     assert all(one.flows == one.run["flows"] for one in measured)
 
 
-def test_all_to_alls_without_congestion_control_are_met_where_hashes_share_ports(
+def test_half_of_the_runs_with_shared_ports_and_no_congestion_control_are_within_a_percent(
     measured: list[Measured],
 ) -> None:
     effect = "shared ports, no congestion control"
-    errors = [abs(one.error) for one in measured if effect_of(one) == effect and one.run["op"] == "A2A"]
-    assert len(errors) >= 4
-    assert sorted(errors)[len(errors) // 2] < 0.1
+    errors = sorted(abs(one.error) for one in measured if effect_of(one) == effect)
+    assert len(errors) >= 10
+    assert errors[len(errors) // 2] < 1.0
+    assert errors[int(0.9 * len(errors)) - 1] < 10.0

@@ -138,4 +138,3 @@ def test_ends_that_are_taken_together_move_the_end_by_less_than_a_percent(
     monkeypatch.setattr("simcore.flows.traffic._MANY_BUNDLES", 1 << 30)
     exact = run_collectives(topology, [range(32)], "ALLTOALL", 1 << 24, FlowRules()).ends[0]
     assert fast == pytest.approx(exact, rel=0.01)
-    assert fast != exact

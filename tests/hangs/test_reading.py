@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.flight import FlightRecord, worker
-from simcore.flight.opening import rank_of_name
-from simcore.flight.process import read_tables
+from simcore.flight import FlightRecord
+from simcore.flight.opening import COLUMNS, rank_of_name
 from simcore.flight.record import COMPLETED
 from simcore.flight.verdict import find_verdict
 from simcore.sources.checking import check_file_of
 from simcore.sources.inputs import open_input
+from simcore.unpickling import worker
+from simcore.unpickling.process import read_tables
 from tests.hangs.incidents import INCIDENTS, Fault, dumps_of, write_dumps
 
 DUMPS = dumps_of(Fault())
@@ -35,7 +36,7 @@ def opened(path: Path) -> FlightRecord:
 
 def refusal(data: bytes) -> str:
     """Why a dump cannot be read; "" where it can."""
-    (table,) = read_tables([data], 1)
+    (table,) = read_tables(COLUMNS, [data], 1)
     return table if isinstance(table, str) else ""
 
 
@@ -115,10 +116,9 @@ def test_pickled_object_is_not_made(protocol: int, tmp_path: Path) -> None:
 
 
 def test_process_that_reads_imports_nothing_of_a_dump() -> None:
-    source = Path(worker.__file__).read_text(encoding="utf-8")
-    assert "import_module" not in source
-    assert "__import__" not in source
-    assert source.count("Unpickler(") == 2
+    sources = [path.read_text(encoding="utf-8") for path in (Path(worker.__file__), COLUMNS)]
+    assert not any(word in source for source in sources for word in ("import_module", "__import__"))
+    assert [source.count("Unpickler(") for source in sources] == [2, 0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded where the system can")
@@ -137,7 +137,7 @@ def test_process_that_reads_imports_nothing_of_a_dump() -> None:
 def test_bomb_is_refused_within_bounds(data: bytes) -> None:
     assert refusal(data)
     # The process that takes the place of the one that ended reads on.
-    first, second = read_tables([data, pickle.dumps(DUMPS[0], 2)], 2)
+    first, second = read_tables(COLUMNS, [data, pickle.dumps(DUMPS[0], 2)], 2)
     assert isinstance(first, str)
     assert isinstance(second, dict)
 
@@ -153,7 +153,7 @@ def test_damaged_dumps_are_refused_or_read() -> None:
     for _ in range(120):
         at = choose.randrange(len(data))
         damaged.append(data[:at] + bytes([choose.randrange(256)]) + data[at + 1 :])
-    for table in read_tables(damaged, len(damaged)):
+    for table in read_tables(COLUMNS, damaged, len(damaged)):
         assert isinstance(table, (dict, str))
 
 
@@ -245,7 +245,7 @@ def test_value_of_another_kind_is_no_error(value: Any) -> None:
         entries = [dict(entry) for entry in DUMPS[0]["entries"]]
         entries[1][key] = value
         dumps.append(pickle.dumps(DUMPS[0] | {"entries": [*entries, 3]}, 2))
-    for table in read_tables(dumps, len(dumps)):
+    for table in read_tables(COLUMNS, dumps, len(dumps)):
         assert isinstance(table, dict)
         assert table["count"] == len(DUMPS[0]["entries"])
         assert table["wrong"]["entries"] == 1

@@ -73,6 +73,7 @@ def test_nothing_but_known_sequences_leaves_the_screen(tmp_path: Path, kind: str
     kept = Path(session_path(path, run, {"XDG_STATE_HOME": str(state)}))
     kept.parent.mkdir(parents=True)
     kept.write_text(session_text(path))
+    kept.chmod(0o600)
     env = {"XDG_STATE_HOME": str(state)}
     with Terminal([sys.executable, "-m", "tui", path], env=env, answers=answers) as terminal:
         terminal.wait_for("[2 Timeline]")

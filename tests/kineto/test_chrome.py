@@ -16,6 +16,8 @@ import pytest
 from simcore.diagnostics import InputError, UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import OpeningOptions, Parameters
+from simcore.program.order import Shape
+from simcore.program.schedules import SCHEDULES
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
@@ -273,6 +275,28 @@ def test_traces_of_megatronapp_open(name: str, ranks: int, steps: int, passes: i
         assert Counter(rank.ops.category(op) for op in range(passes)) == {"forward": 32, "backward": 32}
         assert Counter(rank.ops.batch) == dict.fromkeys(range(8), 8)
     assert {rank.stage for rank in run.ranks} == {0, 1, 2, 3}
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "schedules"),
+    [("dpp4_v4_m8_20_iterations", ["breadth-first"]), ("pp4_v4_m8_20_iterations", ["interleaved"]),
+     ("pp4_v4_m8_one_iteration", ["interleaved", "breadth-first"])],
+)  # fmt: skip
+def test_each_rank_of_megatronapp_runs_in_the_order_of_its_schedule(name: str, schedules: list[str]) -> None:
+    """Op by op, in each step: pp 4, 4 chunks, 8 micro-batches, as the files are named. One has both
+    schedules, each on a thread of its own.
+    """
+    run = open_input(str(CORPUS / "megatronapp" / f"{name}.json.gz"), OpeningOptions(cache=False, step="all"))
+    assert isinstance(run, MeasuredRun)
+    for rank in run.ranks:
+        assert rank.stage is not None
+        order = SCHEDULES[schedules[rank.rank % len(schedules)]].order(Shape(4, 8, 4))
+        ours = [f"{one.chunk}{one.kind}{one.microbatch}" for one in order.stages[rank.stage]]
+        ops = rank.ops
+        measured = [f"{ops.chunk[op]}{ops.category(op)[0].upper()}{ops.batch[op]}" for op in range(len(ops))]
+        assert len(measured) % len(ours) == 0
+        assert measured == ours * (len(measured) // len(ours))
 
 
 @needs_corpus

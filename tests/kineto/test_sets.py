@@ -175,7 +175,7 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     before = [duration(outside[7][0]), f"{share} %"]
     assert figures(own)[-5:] == ["7", "16.866 ms", "7.644 ms", *before]
     said([own], "rank 7", "16.866 ms", "7.644 ms", "first operation", *before)
-    scales, less_ns = on_time_scales(results, late)
+    scales, less_ns = on_time_scales(results, late.rank)
     again = results.with_scales(scales)
     # A replay begins as its operations let it.
     assert not any("own steps" in line for line in again.figures.words)

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.replay.slowdown import Slowdown, find_slowdown
+from simcore.replay.slowdown import Slowdown, make_costs
 from tests.kineto.test_chrome import CORPUS, named, opened, results, trace
 
 Event = dict[str, Any]
@@ -33,9 +34,9 @@ def op(lane: tuple[int, int], step: int, kind: str, start: float, us: float, mic
 
 
 def slowdown(path: str) -> Slowdown:
-    found = find_slowdown(opened(path, step="all"))
-    assert found is not None
-    return found
+    costs = make_costs(opened(path, step="all"))
+    assert costs is not None
+    return costs.slowdown()
 
 
 def two_replicas(steps: int = 3) -> list[Event]:
@@ -103,8 +104,8 @@ def test_steps_that_do_less_are_left_out(tmp_path: Path) -> None:
 
 def test_a_run_without_a_layout_or_with_other_kinds_has_none(tmp_path: Path) -> None:
     other = [*two_replicas(), *(op((dp, 0), step, "zap", 400, 5) for dp in (0, 1) for step in range(3))]
-    assert find_slowdown(opened(trace(tmp_path, *other), step="all")) is None
-    assert find_slowdown(opened(trace(tmp_path, *two_replicas()[2:]), step="1")) is None
+    assert make_costs(opened(trace(tmp_path, *other), step="all")) is None
+    assert make_costs(opened(trace(tmp_path, *two_replicas()[2:]), step="1")) is None
 
 
 def test_the_report_names_the_rank_and_its_steps(tmp_path: Path) -> None:
@@ -113,18 +114,24 @@ def test_the_report_names_the_rank_and_its_steps(tmp_path: Path) -> None:
     assert values["slowdown"].keys() >= {
         "total", "by_kind", "by_stage", "by_dp_rank", "by_rank", "by_step", "m_w", "m_s",
     }  # fmt: skip
-    assert [(step["step"], step["ns"], step["longest_rank"]) for step in values["steps"]] == [
-        (0, 304_000, 1), (1, 304_000, 1), (2, 304_000, 1),
+    # It computes 120 us for 60, and its peer waits for it before the reduction, which begins at once.
+    assert [(step["step"], step["ns"], step["last_rank"], step["late_ns"]) for step in values["steps"]] == [
+        (0, 304_000, 1, 60_000), (1, 304_000, 1, 60_000), (2, 304_000, 1, 60_000),
     ]  # fmt: skip
-    # Its one peer is the median.
-    assert run.count_slow_steps(1) == 3
-    page = run_page(run)
-    assert "rank 1" in page.partition("  cause")[2].splitlines()[0]
+    assert values["steps"][0]["ranks"][0] == {
+        "rank": 0, "ns": 304_000, "compute_ns": 65_000, "wait_ns": 60_000, "late_ns": 0,
+    }  # fmt: skip
+    assert values["recurrence"] == [{"rank": 1, "steps": 3}]
+    assert values["cause"] == {"part": "rank", "which": [1], "share": pytest.approx(1)}
+    # Replayed, 120 + 4 + 5 us; with 65 / 125 of its compute 62.4 + 4, and 5 of its peer.
+    assert (values["as_peers"]["before_ns"], values["as_peers"]["after_ns"]) == (129_000, 71_400)
+    assert values["as_peers"]["gain_ns"] == 3 * 57_600
+    assert "rank 1" in run_page(run).lower()
 
 
 def test_a_run_of_one_step_has_no_section(tmp_path: Path) -> None:
     values = run_json(results(trace(tmp_path, *two_replicas())))
-    assert not values.keys() & {"steps", "slowdown"}
+    assert not values.keys() & {"slowdown", "spread", "recurrence"}
 
 
 @pytest.mark.skipif(not (CORPUS / "straggler").is_dir(), reason="needs ../shared/corpus/straggler")
@@ -145,3 +152,25 @@ def test_published_jobs_cost_what_their_study_says(name: str) -> None:
         pytest.approx(worst["Mw"], abs=2e-6),
         pytest.approx(last["Ms"], abs=2e-6),
     )
+
+
+def test_a_replay_of_a_file_that_cut_waiting_off_has_no_idle_time(tmp_path: Path) -> None:
+    """Replica 0 has waited 60 us before the reduction, which both begin at once: with compute of replica 1
+    halved the step is 60 + 4 + 5 us, which idle time of its file would hide.
+    """
+    run = results(trace(tmp_path, *two_replicas()))
+    assert run.durations.takes_idle_as_waiting
+    halved = run.with_parameters(Parameters(slow_rank=("1=0.5",)))
+    assert halved.step_time_ns == 60_000 + 4_000 + 5_000
+    assert run.with_parameters(Parameters(replay=True)).step_time_ns == 129_000
+
+
+def test_idle_time_before_ranks_that_come_apart_is_their_own(tmp_path: Path) -> None:
+    """Replica 1 is idle for 60 us before the reduction, in which replica 0 waits for it."""
+    events = [*names(2, 1)]
+    for dp, begin in ((0, 31), (1, 91)):
+        events.append(op((dp, 0), 0, "forward-compute", 1, 30, 0))
+        events.append(op((dp, 0), 0, "grads-reduce-scatter", begin, 95 - begin))
+    run = results(trace(tmp_path, *events))
+    assert not run.durations.takes_idle_as_waiting
+    assert run.with_parameters(Parameters(replay=True)).step_time_ns == run.step_time_ns == 94_000

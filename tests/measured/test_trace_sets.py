@@ -262,7 +262,7 @@ def test_a_rank_without_times_among_others_and_many_steps_are_said(tmp_path: Pat
     none = Op(timestamp=None, duration=None, subs=(Sub(None, None),)).line(1)
     write_set(tmp_path, {0: step(0) + step(0, 2000), 1: none}, world=2, pp=1)
     found = [one for one in said(open_directory(str(tmp_path))) if "untimed-operation" not in one]
-    assert found == ["warning untimed-rank: 1", "note several-steps: 2"]
+    assert found == ["warning untimed-rank: 1", "note several-steps: 2, --step"]
 
 
 def test_a_step_in_which_nothing_takes_time_is_said() -> None:

@@ -221,6 +221,83 @@ def test_all_layers_have_the_same_loads() -> None:
     assert len(cells) == 3  # forward, input gradient, weight gradient, of two layers and two micro-batches
 
 
+# Layer 0 of `MODEL` is dense.
+BY_LAYER = {
+    "lines of layers with experts": "9 1 1 1 1 1 1 1\n1 1 1 1 1 1 1 9\n",
+    "lines of all layers": "0 0 0 0 0 0 0 0\n9,1,1,1,1,1,1,1\n1,1,1,1,1,1,1,9\n",
+    "numbered": "layer,e0,e1,e2,e3,e4,e5,e6,e7\n2,1,1,1,1,1,1,1,9\n1,9,1,1,1,1,1,1,1\n",
+    "numbered from 1": 'layer;"0";"1";"2";"3";"4";"5";"6";"7"\n2;9;1;1;1;1;1;1;1\n3;1;1;1;1;1;1;1;9\n',
+    "numbered without a heading": "1 9 1 1 1 1 1 1 1\n2 1 1 1 1 1 1 1 9\n",
+    "an expert a line, from 1": "layer,expert,tokens\n"
+    + "".join(
+        f"{layer},{expert},{9 if expert == hot else 1}\n"
+        for layer, hot in ((2, 1), (3, 8))
+        for expert in range(1, 9)
+    ),
+    "an expert a line": "layer,expert,tokens\n"
+    + "".join(
+        f"{layer},{expert},{9 if expert == hot else 1}\n"
+        for layer, hot in ((1, 0), (2, 7))
+        for expert in range(8)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BY_LAYER.values(), ids=BY_LAYER)
+def test_a_file_may_have_the_loads_of_each_layer(text: str, tmp_path: Path) -> None:
+    """By hand: of 16 shares the hot expert has 9; its rank of four, with two experts, has 10 times 1/16."""
+    path = written(tmp_path, text)
+    found = run(MODEL, gpu="h100", world=4, ep=4, global_batch=4, expert_imbalance=path)
+    model_rows = find_model_rows(found)
+    assert model_rows is not None
+    routed = model_rows.training.routed_tokens
+    first, last = model_rows.training.layer_loads[1:]
+    assert model_rows.training.layer_loads[0] is None
+    assert first is not None
+    assert last is not None
+    assert first.tokens[0] == (routed * 4 * 9 // 16, routed * 4 // 16)
+    assert last.tokens[3] == (routed * 4 // 16, routed * 4 * 9 // 16)
+    # Each layer has the rows that it would have if all layers were like it.
+    names = found.workload.name
+    rows = [row for row, name in enumerate(names) if name == "moe_experts"]
+    alike = []
+    for line in ("9 1 1 1 1 1 1 1", "1 1 1 1 1 1 1 9"):
+        same = run(MODEL, gpu="h100", world=4, ep=4, global_batch=4, expert_imbalance=written(tmp_path, line))
+        at = same.workload.name.index("moe_experts")
+        alike.append([same.workload.uneven[phase, at] for phase in ("fwd", "ig", "wg")])
+    assert [[found.workload.uneven[phase, row] for phase in ("fwd", "ig", "wg")] for row in rows] == alike
+
+
+def test_equal_lines_are_the_file_of_one_line(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"gpu": "h100", "world": 4, "ep": 4, "pp": 1, "global_batch": 8}
+    one = run(MODEL, **given, expert_imbalance=written(tmp_path, "3 1 1 1 1 1 2 1"))
+    both = run(MODEL, **given, expert_imbalance=written(tmp_path, "3 1 1 1 1 1 2 1\n3 1 1 1 1 1 2 1"))
+    assert both.step_time_ns == one.step_time_ns
+    figures = [make_model_figures(found) for found in (one, both)]
+    assert figures[0].memory == figures[1].memory  # type: ignore[union-attr]
+    assert both.workload.stages == one.workload.stages
+
+
+def test_layers_whose_hot_ranks_differ_wait_less_than_those_of_one(tmp_path: Path) -> None:
+    """The mean loads are more even; each layer waits for its own hot rank, so that the step hardly is
+    shorter.
+    """
+    given: dict[str, Any] = {"gpu": "h100", "world": 4, "ep": 4, "global_batch": 4}
+    one = SimulatedRun(run(MODEL, **given, expert_imbalance=written(tmp_path, "9 1 1 1 1 1 1 1")))
+    path = written(tmp_path, BY_LAYER["numbered"])
+    each = SimulatedRun(run(MODEL, **given, expert_imbalance=path))
+    imbalances = [found.model.imbalance for found in (one, each)]
+    assert imbalances[0] is not None
+    assert imbalances[1] is not None
+    assert imbalances[1].max_over_mean < imbalances[0].max_over_mean
+    assert [(line.layer, line.hot_position) for line in imbalances[1].by_layer] == [(1, 0), (2, 3)]
+    assert {line.max_over_mean for line in imbalances[1].by_layer} == {imbalances[0].max_over_mean}
+    assert each.step_time_ns == pytest.approx(one.step_time_ns, rel=0.01)
+    assert each.model.model_figures is not None
+    assert one.model.model_figures is not None
+    assert each.model.model_figures.memory[0].needed < one.model.model_figures.memory[0].needed
+
+
 @pytest.mark.slow
 def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.CaptureFixture[str]) -> None:
     words = (
@@ -332,6 +409,13 @@ def test_a_model_without_experts_has_no_loads() -> None:
         ("1 2 3 4\n-1", "line 2: found -1"),
         ("1 " * 9, "found more than 8 numbers"),
         ("", "found 0 numbers"),
+        ("1 2 3 4 5 6 7 8\n" * 4, "found 4 lines of loads, expected 2, one a layer with experts, or 3"),
+        ("layer,a,b\n1,2,3", "line 2: found 3 numbers, expected 9 numbers a line"),
+        ("layer,expert,tokens\n1,9,3", "line 2: found expert 9, expected 0 to 7"),
+        ("layer,expert,tokens\n1,0,3\n1,8,3", "line 2: found expert 0, expected 1 to 8"),
+        ("layer,expert,tokens\n7,1,3", "line 2: found layer 7, expected 0 to 2"),
+        ("layer,expert,tokens\n1,1,3", "layer 2: found no tokens"),
+        ("layer 0 1 2 3 4 5 6 7\n" + "1 1 1 1 1 1 1 1 1\n" * 2, "line 3: layer 1 comes a second time"),
     ],
 )
 def test_a_file_of_other_numbers_is_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -7,12 +7,14 @@ import random
 import re
 import tarfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcore.analysis.model_figures import make_model_figures
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
@@ -21,6 +23,7 @@ from simcore.program.order import Action, ChunkPosition, Order, Placement, Shape
 from simcore.program.order_files import check_order, open_order
 from simcore.program.order_text import format_order
 from simcore.program.schedules import SCHEDULES
+from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
 from tests.findings import facts
@@ -469,3 +472,62 @@ def test_a_model_takes_its_virtual_stages_from_the_file(tmp_path: Path) -> None:
         of_model(one_rank, global_batch=1)
     with pytest.raises(UsageError, match="2 virtual stages"):
         of_model("fixtures/inputs/two_chunks.csv", virtual_stages=4)
+
+
+@pytest.mark.parametrize("schedule", ["zb-v", "v-half", "dualpipev", "dualpipe"])
+def test_a_model_takes_a_files_chunks_where_they_lie(schedule: str, tmp_path: Path) -> None:
+    """As the schedule of that name: stages, rows, memory and step are equal."""
+    simulation = of_model(schedule, global_batch=4)
+    path = written(tmp_path, format_order(simulation.program.order))
+    for more in ({}, {"pp": None}):
+        other = of_model(path, global_batch=4, **more)
+        assert other.step_time_ns == simulation.step_time_ns
+        assert other.workload.stages == simulation.workload.stages
+        figures = [make_model_figures(run) for run in (simulation, other)]
+        assert figures[0].memory == figures[1].memory  # type: ignore[union-attr]
+    scattered = {"world": 4, "tp": 2, "pp_scatter": "on", "global_batch": 4}
+    assert of_model(path, **scattered).step_time_ns == of_model(schedule, **scattered).step_time_ns
+
+
+@given(st.permutations([0, 0, 1, 1, 2, 2]), st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_any_placement_of_a_models_chunks_runs_its_layers_once(route: list[int], microbatches: int) -> None:
+    """Each position of the route has its sixth of the layers, the first the embedding, the last the loss; by
+    hand all forwards, then all backwards.
+    """
+    lines = [
+        ",".join(
+            f"{position}{kind}{microbatch}"
+            for kind, positions in (("F", range(6)), ("B", range(5, -1, -1)))
+            for microbatch in range(microbatches)
+            for position in positions
+            if route[position] == stage
+        )
+        for stage in range(3)
+    ]
+    with TemporaryDirectory() as folder:
+        path = written(Path(folder), "\n".join(lines))
+        model = replace(MODELS["llama-3-8b"], layers=12)
+        parameters = Parameters(world=3, gpu="h200", global_batch=microbatches, schedule=path)
+        simulation = simulate(ModelMaker("m", model).empty_workload(), parameters)
+    names = simulation.workload.name
+    for stage, rows in enumerate(simulation.workload.stages):
+        positions = [position for position in range(6) if route[position] == stage]
+        for position, chunk in zip(positions, rows.chunks, strict=True):
+            of_chunk = [names[row] for row in chunk]
+            assert of_chunk.count("attention_core") == 2
+            assert ("embedding_layer" in of_chunk) == (position == 0)
+            assert ("final_column" in of_chunk) == (position == 5)
+    transfers = sum(sum(message >= 0 for message in stage.ops.message) for stage in simulation.program.stages)
+    assert transfers == 2 * microbatches * sum(route[at] != route[at + 1] for at in range(5))
+
+
+def test_a_file_whose_chunks_a_model_cannot_have_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, format_order(SCHEDULES["zb-v"].order(Shape(2, 2))))
+    with pytest.raises(UsageError, match="--pp 2 would fit"):
+        of_model(path, pp=4, world=4)
+    with pytest.raises(UsageError, match="2 virtual stages"):
+        of_model(path, virtual_stages=4)
+    both = written(tmp_path, format_order(SCHEDULES["dualpipe"].order(Shape(2, 4))))
+    with pytest.raises(UsageError, match="--overlap-grad-reduce"):
+        of_model(both, global_batch=4, overlap_grad_reduce=True)

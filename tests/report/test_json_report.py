@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simcore.parameters import FLAGS, FLOW_FIELDS, Parameters
+from simcore.parameters import FLAGS, TOPOLOGY_FIELDS, Parameters
 from simcore.program.ops import PHASES
 from simcore.render.report.pages import run_json
 from simcore.runs.simulated import SimulatedRun
@@ -243,7 +243,7 @@ def test_every_value_of_a_parameter_is_in_the_report() -> None:
         "latency_ns": 0.0,
     }
     assert set(report["parameters"]) == {
-        flag.field for flag in FLAGS if "workload" in flag.of and flag.field not in FLOW_FIELDS
+        flag.field for flag in FLAGS if "workload" in flag.of and flag.field not in TOPOLOGY_FIELDS
     }
 
 

@@ -42,6 +42,8 @@ from tests.executing.encoding import COLL, COMP, write_set
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_slowdown import two_replicas
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.snapshots.made import random_run, write
+from tests.snapshots.made import snapshot as made_snapshot
 from tests.tui.made_runs import run, two_stages
 from tests.tui.pseudo_terminal import ROOT
 
@@ -104,6 +106,13 @@ def hung() -> Run:
     return open_run(RunInput(opened, Parameters()))
 
 
+def snapshot() -> Run:
+    """A memory snapshot."""
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder) / "snapshot.pickle", made_snapshot(random_run(1)))
+        return open_run(RunInput(open_input(str(path)), Parameters()))
+
+
 def executed() -> Run:
     """Two ranks of execution traces, of which one comes late to a collective."""
     from simcore.chakra import find_set, open_set
@@ -131,12 +140,13 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
     of_models = {"throughput", "trust", "memory", "model", "links", "ranks", "groups", "imbalance", "steps"}
-    of_models |= {"slowdown"}
+    of_models |= {"slowdown", "spread", "recurrence", "as_peers", "cause"}
     # Of a SimAI file its gradients say what a rank holds.
     assert of_models & set(found) == {
         "model": {"throughput", "trust", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
         "executed": {"links", "ranks", "groups"},
-        "experts": {"throughput", "trust", "memory", "model", "imbalance"}, "steps": {"steps", "slowdown"},
+        "experts": {"throughput", "trust", "memory", "model", "imbalance"},
+        "steps": {"steps", "slowdown", "spread", "recurrence", "as_peers", "cause"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).recording is not None)
@@ -155,7 +165,8 @@ def test_a_section_begins_with_words_and_ends_without_a_blank_line(kind: str) ->
 def test_every_section_says_something_of_some_run() -> None:
     asked = PageOptions(what_if=True)
     flows = run(two_stages(), network="flows", cluster="spectrum-x:8")
-    runs = [*(of(kind) for kind in KINDS if kind != "untimed"), hung(), flows]
+    with_gpu = of("measured").with_parameters(Parameters(gpu="h100"))
+    runs = [*(of(kind) for kind in KINDS if kind != "untimed"), hung(), flows, with_gpu, snapshot()]
     for section in pages.SECTIONS:
         assert any(section.lines(one, asked) for one in runs), section
 

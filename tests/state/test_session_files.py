@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ while True:
     number += 1
     write_text(sys.argv[1], "abcdefg"[number % 7] * (200_000 + 50_000 * (number % 7)))
 """
+
+
+@pytest.fixture(autouse=True)
+def _others_write_nothing() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
@@ -232,6 +240,40 @@ def test_a_damaged_session_is_set_aside_and_said(workload: Path, content: str, r
     # What is kept then is read again.
     assert keep(keeper, a_session()) == ""
     assert opened(workload).screen == "notes"
+
+
+def test_a_session_that_somebody_else_may_have_written_is_said_once_and_not_used(
+    workload: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kept_file(workload)
+    assert keep(opened(workload), a_session()) == ""
+    text = path.read_text(encoding="utf-8")
+
+    def is_refused_once(*words: str) -> None:
+        keeper = opened(workload)
+        said([keeper.notice], "damaged", "set aside", *words)
+        assert keeper.screen is None
+        assert opened(workload).notice == ""
+
+    elsewhere = workload.parent / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    is_refused_once("a link")
+    assert elsewhere.read_text(encoding="utf-8") == text
+    for mode in (0o602, 0o620):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        is_refused_once("somebody else")
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+    assert opened(workload).screen == "notes"
+    os.mkfifo(path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+    is_refused_once("no regular file")
+    path.write_text(text, encoding="utf-8")
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    is_refused_once("somebody else")
 
 
 def test_a_session_that_cannot_be_set_aside_is_said_too(workload: Path) -> None:

@@ -34,6 +34,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 ITEMS = {
     "dim": "switch:8:450:500", "algorithm": "1=direct4", "overlap": "dp=0.5,tp=0.3",
     "layer_scale": "mlp \u202e:fwd=0.5", "slow_rank": "37=1.3", "slow_link": "1:37=0.5",
+    "link_rate": "36-52=0.5",
     "kind_scale": "expert dp=0", "stage_scale": "none=0.5", "slow_host": "3=0.5",
     "without_lines": "82-83", "time_scale": "layer mlp \u202e=0.5",
 }  # fmt: skip
@@ -126,9 +127,9 @@ TIMELINE = "screens__timeline__"
         ({"format": "wltui.session/2"}, 'format: found "wltui.session/2", expected "wltui.session/1"'),
         ({"format": None}, 'format: found nothing, expected "wltui.session/1"'),
         ({"screen": "sumary"}, 'screen: found "sumary", expected one of summary, timeline, layers, why, '
-                               "parameters, compare, sweep, notes"),
+                               "parameters, compare, sweep, links, notes"),
         ({"screen": "\x1b[2J"}, 'screen: found "\\u001b[2J", expected one of summary, timeline, layers, '
-                                "why, parameters, compare, sweep, notes"),
+                                "why, parameters, compare, sweep, links, notes"),
         ({"screen": 7}, "screen: found 7, expected a text"),
         ({"version": "x" * 61},
          f'version: found "{"x" * 36}..., expected a text of at most 60 characters'),

@@ -127,3 +127,155 @@ def test_a_configuration_states_packets(tmp_path: Path) -> None:
     assert packets is not None
     assert (packets.payload, packets.window, packets.control_name) == (1000, False, "")
     assert packets.mark_from == ((400.0, 800),)
+
+
+def test_a_link_is_slower_or_fails_by_its_ends() -> None:
+    dcn = choose_cluster(ClusterParameters(cluster="dcn:16:npa=8:psn=2", link_rate=("18-20=0.5", "21-19=0")))
+    changed, before = dcn.settings.topology, generate_topology("dcn:16:npa=8:psn=2")
+    assert changed is not None
+    rates = {frozenset(link[:2]): link.gbps for link in changed.links}
+    assert len(changed.links) == len(before.links) - 1
+    assert frozenset((19, 21)) not in rates
+    assert {
+        frozenset(link[:2]): link.gbps for link in before.links if link[:2] not in ((19, 21), (18, 20))
+    } == {ends: rate for ends, rate in rates.items() if ends != frozenset((18, 20))}
+    assert rates[frozenset((18, 20))] == 200.0
+
+
+@pytest.mark.parametrize(
+    "text", ["18", "18-20", "18-20=fast", "18-18=0.5", "18-20=-1", "18-20=1e9", "0-21=0.5"]
+)
+def test_a_link_that_is_not_there_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--link-rate"):
+        choose_cluster(ClusterParameters(cluster="dcn:16:npa=8:psn=2", link_rate=(text,)))
+
+
+def test_a_cluster_without_links_by_number_has_no_rates_of_links() -> None:
+    with pytest.raises(UsageError, match="topology"):
+        choose_cluster(ClusterParameters(cluster="h100-8", link_rate=("0-1=0.5",)))
+
+
+LEAF_SPINE = """# a comment
+Nodes 32
+Tiers 2
+Podsize 32
+
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 8
+Radix_Up 2
+Downlink_Latency_ns 1000
+Switch_Latency_ns 300
+Oversubscribed 4
+
+Tier 1
+Downlink_speed_Gbps 200
+Radix_Down 4
+Downlink_Latency_ns 600
+Switch_Latency_ns 100
+"""
+THREE_TIERS = """Nodes 432
+Tiers 3
+Podsize 36
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 6
+Radix_Up 6
+Downlink_Latency_ns 1000
+Tier 1
+Downlink_speed_Gbps 100
+Radix_Down 6
+Radix_Up 6
+Downlink_Latency_ns 1000
+Tier 2
+Downlink_speed_Gbps 100
+Radix_Down 36
+Downlink_Latency_ns 600000
+Bundle 3
+"""
+
+
+def test_a_file_of_htsim_is_a_leaf_spine(tmp_path: Path) -> None:
+    file = tmp_path / "leaf_spine.topo"
+    file.write_text(LEAF_SPINE)
+    topology = topology_of(file)
+    assert (topology.gpus, topology.gpus_per_server, len(topology.switches)) == (32, 1, 4 + 2)
+    assert Counter(topology.tiers().values()) == {1: 4, 2: 2}
+    assert topology.oversubscription() == {1: (3200.0, 1600.0)}
+    # Over both tiers: the links, twice the lower switch and once the upper one.
+    assert topology.links[0].latency_ns * 2 + topology.links[-1].latency_ns * 2 == 3200 + 2 * 300 + 100
+    assert [link.target for link in topology.links[:32]] == [32 + node // 8 for node in range(32)]
+
+
+def test_a_file_of_htsim_has_pods_and_bundles(tmp_path: Path) -> None:
+    file = tmp_path / "three.topo"
+    file.write_text(THREE_TIERS)
+    topology = topology_of(file)
+    assert Counter(topology.tiers().values()) == {1: 72, 2: 72, 3: 12}
+    assert topology.oversubscription() == {}
+    ends = Counter(link[:2] for link in topology.links if topology.tiers().get(link.target) == 3)
+    assert set(ends.values()) == {3}
+    # A core switch has a bundle to one switch of each pod, at the same position.
+    core = 432 + 72 + 72
+    assert {(link.source - 432 - 72) % 6 for link in topology.links if link.target == core} == {0}
+    assert sum(link.target == core for link in topology.links) == 36
+    assert not topology.unconnected()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Tiers 2", "Tiers 4"), ("Radix_Down 8", "Radix_Down 7"), ("Radix_Up 2", "Radix_Upward 2"),
+        ("Downlink_Latency_ns 600", ""), ("Nodes 32", "Nodes 99999999"), ("Tier 1", "Tier 3"),
+        ("Radix_Down 8", "Radix_Down many"),
+    ],
+)  # fmt: skip
+def test_a_file_of_htsim_that_fits_nowhere_is_refused(tmp_path: Path, before: str, after: str) -> None:
+    file = tmp_path / "wrong.topo"
+    file.write_text(LEAF_SPINE.replace(before, after, 1))
+    with pytest.raises(InputError):
+        topology_of(file)
+
+
+GRAPH = {
+    "directed": False,
+    "graph": {"gpus_per_server": 2},
+    "nodes": [{"id": "sw", "kind": "switch"}]
+    + [{"id": gpu, "type": "GPU"} for gpu in range(4)]
+    + [{"id": f"nv{server}", "kind": "nvswitch"} for server in range(2)],
+    "links": [{"source": gpu, "target": "sw", "gbps": 400, "latency_ns": 500} for gpu in range(4)]
+    + [
+        {"source": gpu, "target": f"nv{gpu // 2}", "rate": "2.88Tbps", "latency": "0.025us"}
+        for gpu in range(4)
+    ],
+}
+
+
+def test_a_graph_of_networkx_is_a_topology(tmp_path: Path) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps(GRAPH))
+    topology = topology_of(file)
+    assert (topology.gpus, topology.gpus_per_server) == (4, 2)
+    assert (topology.inner_switches, topology.switches) == ((4, 5), (6,))
+    assert topology.links[0] == (0, 6, 400.0, 500.0)
+    assert topology.links[-1] == (3, 5, 2880.0, 25.0)
+    edges = {**GRAPH, "edges": GRAPH["links"]}
+    del edges["links"]
+    file.write_text(json.dumps(edges))
+    assert topology_of(file).links == topology.links
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"nodes": []}, {"nodes": [{"id": 0}]},
+        {"links": [{"source": 0, "target": 9, "gbps": 1, "latency_ns": 1}]},
+        {"links": [{"source": 0, "target": "sw", "gbps": "fast", "latency_ns": 1}]}, {"links": 3},
+        {"graph": {"gpus_per_server": 0}}, {"nodes": [{"id": 0, "kind": "gpu"}, {"id": 0, "kind": "switch"}]},
+    ],
+)  # fmt: skip
+def test_a_graph_that_is_no_network_is_refused(tmp_path: Path, changed: dict[str, object]) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps({**GRAPH, **changed}))
+    with pytest.raises(InputError):
+        topology_of(file)

@@ -22,12 +22,14 @@ from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, sma
 from tests.workload.test_op_table import read
 from tui.chrome import difference, footer, heading, tab_at
 from tui.frame import ASCII, text_of, width_of
-from tui.screens import SCREENS
+from tui.screens import SCREENS as ALL_SCREENS
 from tui.session import Session
 from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
 WIDTHS = st.integers(20, 400)
+# The screens of a run of one step on a network without links.
+SCREENS = {name: entry for name, entry in ALL_SCREENS.items() if name not in ("steps", "links")}
 RUNS: list[Callable[[], SimulatedRun]] = [seed, small, lonely, lambda: lonely(0)]
 
 

@@ -15,6 +15,8 @@ from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import frames_after, press, resize, run_over, screen_rows
 from tests.tui.test_text_frames import frame_after
+from tui.summary.panels import step_facts
+from tui.sweep.asking import prepare_sweep, suggest_words
 
 SIZES = [(80, 24), (200, 50)]
 # It fits, and with smaller memory it does not.
@@ -89,3 +91,21 @@ async def test_the_first_row_has_a_models_layout_and_what_was_changed_of_it(make
             assert "zb-v" in after
             assert after.index("tp 4") < after.index("zb-v")
             assert "FU" not in after[: after.index("zb-v")]
+
+
+def test_an_inference_step_has_its_tokens_in_place_of_micro_batches() -> None:
+    opened = ModelMaker("m", MODELS["llama-3-8b"]).empty_workload()
+    found = SimulatedRun(simulate(opened, Parameters(decode=8, context=1000, gpu="h100")))
+    facts = ["".join(text for text, _ in line) for line in step_facts(found, 64)]
+    assert any("a token" in fact and "tokens/s" in fact for fact in facts)
+    assert not any("micro-batch" in fact for fact in facts)
+    for wide in (False, True):
+        assert any("tokens/s" in fact for fact in found.figures.headline(wide))
+
+
+def test_an_inference_step_is_swept_over_its_own_parameters() -> None:
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    found = SimulatedRun(simulate(opened, Parameters(decode=8, context=1000, gpu="h100")))
+    space = prepare_sweep(found, suggest_words(found)).evaluator.definition.space
+    assert not space.layouts
+    assert {"tp", "kv_dtype"} <= {*space.varied}

@@ -32,6 +32,7 @@ MEANINGS = {
     "l": {"right", "cursor-right", "column-right", "more"},
     "g": {"first", "first-lane"},
     "G": {"last", "last-lane"},
+    "b": {"longest-wait", "slowest"},
     "f": {"focus", "all"},
     "o": {"order", "sort"},
     "O": {"unsort"},
@@ -76,7 +77,7 @@ def test_no_key_of_a_screen_takes_one_of_everywhere_from_it() -> None:
 def test_digits_open_screens_wherever_one_is() -> None:
     for name, bindings in all_bindings().items():
         for one in list_actions(bindings, {}):
-            assert not set(one.keys) & set("1234567"), (name, one.id)
+            assert not set(one.keys) & set("12345678"), (name, one.id)
 
 
 async def test_a_digit_on_the_form_opens_a_screen_and_types_nothing(make_app: MakeApp) -> None:

@@ -10,10 +10,12 @@ import pytest
 from simcore.cluster import ALGORITHM_NAMES
 from simcore.cluster.parsing import parse_dimension
 from simcore.diagnostics import UsageError
+from simcore.model.known_models import MODELS
+from simcore.model.maker import ModelMaker
 from simcore.parameter_values.choices import choices
 from simcore.parameters import Parameters
 from simcore.records import asdict
-from simcore.simulation import Simulation
+from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.pseudo_terminal import ROOT
@@ -355,3 +357,27 @@ def test_a_value_that_cannot_be_is_refused_with_what_would_fit(label: str, text:
 def test_only_plain_decimal_numbers_are_taken(label: str, text: str) -> None:
     with pytest.raises(UsageError):
         typed(label, text)
+
+
+def test_the_form_of_flows_shows_the_defaults_of_their_model() -> None:
+    simulation = simulation_of(network="flows", cluster="spectrum-x:8", dim=())
+    shown = {field.label: field.text(simulation) for field in fields_for(simulation)}
+    assert (shown["send latency"], shown["ecmp"], shown["link rate"]) == ("3000", "simai", "none")
+    assert (shown["other job"], shown["job gpus"]) == ("none", "none")
+    plain = simulation_of(network="flows", cluster="spectrum-x:8", dim=(), flow_model="plain")
+    shown = {field.label: field.text(plain) for field in fields_for(plain)}
+    assert (shown["send latency"], shown["ecmp"]) == ("0", "seeded")
+
+
+@pytest.mark.parametrize(
+    ("step", "gone"), [({"prefill": 64}, "--zero"), ({"decode": 8, "context": 64}, "--global-batch")]
+)
+def test_the_form_of_an_inference_step_has_what_the_step_takes(step: dict[str, int], gone: str) -> None:
+    opened = ModelMaker("m", MODELS["llama-3-8b"]).empty_workload()
+    options = [
+        {field.option for field in fields_for(simulate(opened, Parameters(gpu="h100", **given)))}
+        for given in ({}, step)
+    ]
+    assert options[1] < options[0]
+    assert {"--prefill", "--decode", "--context", "--kv-dtype", "--tp", "--precision"} <= options[1]
+    assert not {gone, "--schedule", "--seq", "--recompute", "--engine-preset"} & options[1]

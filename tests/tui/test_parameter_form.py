@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from simcore.diagnostics import InputError, UsageError
+from simcore.networks import NETWORKS
 from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, plain_run, run, seed, small, two_stages
@@ -335,3 +337,18 @@ def test_a_value_back_as_it_was_opened_is_given_as_it_was_then() -> None:
         view.action_scrub(-1, False)
         assert view.session.draft == before == Parameters()
     assert "no effect" not in view.drawn()
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_each_field_of_each_network_has_a_value_and_is_moved(network: str) -> None:
+    named = {"busbw": "busbw:tests/networks/simai/busbw.yaml"}.get(network, network)
+    made = run(two_stages(), network=named, cluster="spectrum-x:8" if network == "flows" else None)
+    for field in fields_for(made.simulation):
+        assert field.displayed_value(made.simulation)
+        assert field.text(made.simulation)
+        assert field.origin(made.simulation)
+        for direction in (1, -1):
+            for large in (False, True):
+                with suppress(UsageError):
+                    field.scrubbed(made.simulation, direction, large)
+    assert LoneForm(made).frame(120, 36)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
+from textual._styles_cache import StylesCache
 
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import small
@@ -60,3 +62,18 @@ async def test_an_answer_that_is_too_long_is_cut_with_dots(make_app: MakeApp) ->
     async with app.run_test(size=(60, 24)) as pilot:
         await press(pilot, "5", *"jjj", "enter", *"2.5")
         assert screen_rows(app)[-1].rstrip() == " pp [stages] 2.5          a whole number from 1 to 2^40 ..."
+
+
+async def test_a_closed_prompt_keeps_nothing_in_memory(make_app: MakeApp) -> None:
+    app = make_app(small())
+    async with app.run_test(size=(80, 24)) as pilot:
+        counts = []
+        for _ in range(2):
+            for _ in range(6):
+                await press(pilot, "slash", "x", "escape")
+            gc.collect()
+            caches = [one for one in gc.get_objects() if isinstance(one, StylesCache)]
+            counts.append(len(caches))
+            del caches
+        # Textual's own cache had five of each prompt.
+        assert counts[1] <= counts[0] + 2

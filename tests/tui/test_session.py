@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.parameters import Parameters
-from tests.tui.made_runs import lonely, run
+from simcore.trace.run import estimate_bytes
+from tests.tui.made_runs import lonely, run, seed, seed_workload
 from tui import session as sessions
 from tui.session import Session
+
+
+def never() -> bool:
+    return False
 
 
 def new_session() -> Session:
@@ -52,6 +60,20 @@ def test_a_new_change_forgets_what_was_taken_back() -> None:
     assert session.draft == Parameters()
 
 
+def test_what_can_be_undone_holds_nothing_that_was_resolved_and_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_UNDO", 3)
+    session = new_session()
+    setup = session.opened.setup
+    for factor in (2, 3, 4, 5):
+        setup = setup.with_parameters(Parameters(compute_scale=float(factor)))
+        assert setup.placement.workload.name
+        session.edit(setup)
+    assert [before.parameters.compute_scale for before in session._undo] == [2, 3, 4]
+    assert not any("placement" in before.__dict__ for before in session._undo)
+
+
 @given(st.lists(st.sampled_from([2, 3, 4, "undo", "redo"]), max_size=30))
 def test_any_edits_and_undos_behave_as_a_list_with_a_place_in_it(actions: list[int | str]) -> None:
     session = new_session()
@@ -71,12 +93,11 @@ def test_any_edits_and_undos_behave_as_a_list_with_a_place_in_it(actions: list[i
     assert session.opened is lonely()
 
 
-def test_large_kept_runs_that_are_on_no_screen_give_way_the_oldest_first(
+def test_kept_runs_that_are_on_no_screen_give_way_the_least_recently_used_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = new_session()
-    ops = session.opened.simulation.timeline.ops_simulated
-    monkeypatch.setattr(sessions, "MOST_KEPT_OPS", 2 * ops)
+    monkeypatch.setattr(sessions, "MOST_KEPT_BYTES", 2 * estimate_bytes(session.opened))
     for scale in range(2, 7):
         session.show(run(session.opened.setup.source, compute_scale=float(scale)))
         session.keep()
@@ -87,4 +108,42 @@ def test_large_kept_runs_that_are_on_no_screen_give_way_the_oldest_first(
     again = run(session.opened.setup.source, compute_scale=2.0)
     session.show(again)
     assert session.history[1].results is again
+    # Run 3 is shown once more: 4, which is newer, gives way before it.
     assert [one.results is not None for one in session.history] == [True, True, False, True, True, True]
+    third = session.history[3].results
+    assert third is not None
+    for other in (third, again):
+        session.show(other)
+    session.show(run(session.opened.setup.source, compute_scale=7.0))
+    assert [one.results is not None for one in session.history] == [True, True, False, True, False, True]
+
+
+def test_a_run_that_has_no_room_takes_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = new_session()
+    size = estimate_bytes(session.opened)
+    monkeypatch.setattr(sessions, "MOST_KEPT_BYTES", 2 * size)
+    huge = seed(compute_scale=3.0)
+    assert estimate_bytes(huge) > 2 * size
+    session.show(run(session.opened.setup.source, compute_scale=2.0))
+    session.keep()
+    for other in (huge, session.opened, session.history[1].results, session.opened):
+        assert other is not None
+        session.show(other)
+        session.keep()
+    session.show(session.runs[1])
+    session.show(session.opened)
+    assert [one.results is not None for one in session.history] == [True, True, False]
+
+
+def test_the_bytes_of_a_run_are_about_what_it_holds() -> None:
+    for opened in (seed(), run(seed_workload(), world=128, no_fold=True, slow_rank=("3=1.5",))):
+        gc.collect()
+        tracemalloc.start()
+        again = run(seed_workload(), **(opened.parameters.explicit_values() | {"compute_scale": 0.9}))
+        again.compute_accounts(never)
+        again.compute_layer_path(never)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        # Lanes and what-ifs, which screens add, are as much again.
+        assert 0.8 * held < estimate_bytes(again) < 2.5 * held, (estimate_bytes(again), held)

@@ -87,6 +87,28 @@ def test_what_is_no_key_is_no_key_in_one_part_or_two(data: bytes) -> None:
         assert keys[-1] == "k"
 
 
+def test_a_string_that_was_none_loses_no_key_for_longer_than_it_takes_to_press_one() -> None:
+    def typed(*parts: bytes) -> list[str]:
+        """The keys of parts between which a person's hand moves."""
+        received, parser = TerminalInput(), XTermParser()
+        found: list[Message] = []
+        for part in parts:
+            for text in (*received.texts(part), *received.rest(False)):
+                found += parser.feed(text)
+        return [one.key for one in found if isinstance(one, events.Key)]
+
+    for introducer in b"]P_^X":
+        begun = b"\x1b" + bytes([introducer])
+        assert typed(begun, b"6", b"\x0c") == ["6", "ctrl+l"]
+        # As fast as a robot: what begins with Esc is a sequence again.
+        assert keys_of(begun + b"[N6", b"\x1b[A", b"6") == ["up", "6"]
+        assert keys_of(begun + b"N6\x1bOAj") == ["up", "j"]
+        # A reply on a slow line is none of it.
+        assert typed(begun + b"qqq", b"qq", b"q\x1b\\") == []
+        assert typed(begun + b"qqq", b"\x07", b"j") == ["j"]
+        assert typed(begun + b"qqq\x1b", b"\\", b"j") == ["j"]
+
+
 def test_a_paste_is_text_and_has_an_end() -> None:
     (paste,) = messages_of(b"\x1b[200~q\x1b]0;x\x07\x1b[A\r\x1b[201~")
     assert isinstance(paste, events.Paste)
@@ -165,6 +187,22 @@ def test_no_bytes_end_the_program_in_a_real_terminal() -> None:
         before = terminal.text
         terminal.press("1")
         terminal.wait_for(lambda: terminal.text != before, 30)
+        terminal.press("q")
+        assert terminal.wait_for_end(30) == 0
+        assert b"Traceback" not in bytes(terminal.raw)
+
+
+@pytest.mark.slow
+def test_no_size_of_the_system_ends_the_program() -> None:
+    with wltui(TABLE, columns=80, rows=24) as terminal:
+        terminal.wait_for(lambda: terminal.in_alternate_screen, 30)
+        terminal.settle()
+        # 16 bits of each, which the emulator need not draw.
+        for size in ((65_535, 65_535), (0, 0), (1, 65_535), (65_535, 1), (1, 1), (80, 24)):
+            terminal._set_size(*size)
+            os.write(terminal.master, b"j\x1b[48;99999;99999;0;0t")
+            terminal.settle()
+            assert terminal.process.poll() is None, size
         terminal.press("q")
         assert terminal.wait_for_end(30) == 0
         assert b"Traceback" not in bytes(terminal.raw)

@@ -33,7 +33,6 @@ SAID = {
     "horovod.json": ("Horovod", "torch.profiler"),
     "jax.trace.json": ("JAX", "nsys export --type sqlite"),
     "lfs_pointer.json": ("Git LFS pointer", "git lfs pull"),
-    "memory_snapshot.pickle": ("memory snapshot", "torch.profiler"),
     "nccl_tests.log": ("nccl-tests", "wltui collective"),
     "op_statistic.csv": ("Ascend", "Kineto"),
     "perfetto.pftrace": ("Perfetto", "JSON"),
@@ -119,8 +118,6 @@ OLD_TAR = tar(tarfile.USTAR_FORMAT)
 BEHIND_SUM = OLD_TAR[156:257] + bytes(8) + OLD_TAR[265:512]
 # Of before the word ustar.
 FIRST_TAR = OLD_TAR[:148] + b"%06o\0 " % (sum(OLD_TAR[:148]) + 8 * 32 + sum(BEHIND_SUM)) + BEHIND_SUM
-SEGMENTS = [{"address": 7, "total_size": 2**21}] * 50
-SNAPSHOT = {"segments": SEGMENTS, "device_traces": [[]], "allocator_settings": {}}
 CHROME = {"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1}
 
 
@@ -141,7 +138,6 @@ KINDS: list[tuple[bytes, str]] = [
     (b"7z\xbc\xaf\x27\x1c\0\4" + bytes(60), "7z archive"),
     (b"\x28\xb5\x2f\xfd\x24\x02\x11\0\0{}", "Zstandard file"),
     (b"version https://git-lfs.github.com/spec/v1\next-0-a sha256:1\noid sha256:2\n", "Git LFS pointer"),
-    *((pickle.dumps(SNAPSHOT, protocol), "memory snapshot") for protocol in range(2, 6)),
     (pickle.dumps({"a": 1}), "Python pickle"),
     (message(1, message(2, b"/host:CPU"), message(3, b"\x08\x01")) + message(2, b"e"), "XLA profile"),
     (message(1, number(1, 300), message(2, b"/device:TPU:0"), message(3, bytes(2**21))), "XLA profile"),

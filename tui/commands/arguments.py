@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.choices import help_of
-from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, parse_value
+from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, flag_of, parse_value
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from simcore.model.launch import Launch
-    from simcore.ranks import RankSet
 
 __all__ = ["Parser", "add_parameters", "parse_parameters", "states_parameters"]
 
@@ -33,6 +32,9 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
     for flag in FLAGS:
         if only is not None and flag.group != only:
             continue
+        # The flag of `add_model` is this parameter, too.
+        if flag.field == "model" and parser.get_default("opens_model"):
+            continue
         group = groups.get(flag.group)
         if group is None:
             group = groups[flag.group] = parser.add_argument_group(flag.group)
@@ -47,10 +49,9 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the flag that opens a model in place of a file."""
-    parser.add_argument(
-        "--model", metavar="NAME|FILE",
-        help="a model instead of FILE: a name of `wltui models`, a config.json or its like, or wltui's TOML",
-    )  # fmt: skip
+    flag = flag_of("model")
+    parser.add_argument(flag.option, metavar=flag.metavar, help=flag.help)
+    parser.set_defaults(opens_model=True)
 
 
 def add_model_map(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +87,7 @@ def launch_of(arguments: argparse.Namespace) -> Launch | None:
 
 def opened_name(arguments: argparse.Namespace) -> str | None:
     """Returns the name of what a command opens: its FILE, its --model, or that of its launch arguments."""
-    name: str | None = arguments.file if arguments.model is None else arguments.model
+    name: str | None = arguments.model if arguments.file is None else arguments.file
     launch = launch_of(arguments)
     return launch.path if name is None and launch is not None else name
 
@@ -165,6 +166,11 @@ def states_parameters(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
+def _opens_model(arguments: argparse.Namespace) -> bool:
+    """Returns whether --model is what a command opens, and no parameter of a trace."""
+    return getattr(arguments, "opens_model", False) and getattr(arguments, "file", None) is None
+
+
 def parse_parameters(arguments: argparse.Namespace, free: Collection[str] = ()) -> Parameters:
     """Returns the parameters that were given, over those of `--params`, over those of `--from-args`.
 
@@ -179,7 +185,7 @@ def parse_parameters(arguments: argparse.Namespace, free: Collection[str] = ()) 
         values = read_parameters(arguments.params)
     for flag in FLAGS:
         explicit_values = getattr(arguments, flag.field, None)
-        if explicit_values is None:
+        if explicit_values is None or (flag.field == "model" and _opens_model(arguments)):
             continue
         if flag.kind == "switch":
             values |= {flag.field: True} if explicit_values else {}
@@ -197,8 +203,6 @@ _UNITS = {
     "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 }  # fmt: skip
 _MOST_BYTES = 2**63 - 1
-_MOST_RANKS = 10**6
-_RANKS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?(?:\+([0-9]{1,7})\*([0-9]{1,7}))?")
 
 
 def parse_size(option: str, text: str) -> int:
@@ -230,33 +234,6 @@ def parse_sizes(option: str, text: str) -> list[int]:
         sizes.append(size)
         size *= 2
     return sizes
-
-
-def parse_ranks(option: str, text: str) -> RankSet:
-    """Returns `0-7,64` as ranks, also blocks as reports print them (`0-7+64*16`). Raises UsageError."""
-    ranks: set[int] = set()
-    for item in text.split(","):
-        match_ = _RANKS.fullmatch(item)
-        if match_ is None:
-            raise UsageError(
-                f"{option} {printable(text, 60)}: ranks are expected, for example 0-7,64 "
-                f"(found `{printable(item, 40)}`)"
-            )
-        first, last = int(match_[1]), int(match_[2] or match_[1])
-        stride, repeats = int(match_[3] or 0), int(match_[4] or 1)
-        if last < first or last + stride * (repeats - 1) >= _MOST_RANKS:
-            raise UsageError(
-                f"{option} {printable(text, 60)}: `{printable(item, 40)}` is not ascending "
-                f"from 0 to {_MOST_RANKS - 1}"
-            )
-        for step in range(repeats):
-            ranks.update(range(first + step * stride, last + step * stride + 1))
-            if len(ranks) == _MOST_RANKS:
-                break
-    # Imported here: --help needs no ranks.
-    from simcore.ranks import RankSet
-
-    return RankSet.of(ranks)
 
 
 _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -4,6 +4,7 @@ keeps them.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,9 @@ def build_parser() -> Parser:
     )  # fmt: skip
     add_model(parser)
     parser.add_argument(
-        "--measured-step", metavar="DURATION",
-        help="in place of TRACE: how long one step took, like 13.75s or 850ms; fits one factor",
+        "--measured-step", metavar="DURATION|LOG",
+        help="in place of TRACE: how long one step took, like 13.75s or 850ms, or a trainer's log, for the "
+        "median of its steps; fits one factor",
     )  # fmt: skip
     add_run(parser)
     parser.add_argument(
@@ -112,7 +114,7 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
         raise UsageError("--measured-step: WORKLOAD, or --model NAME|FILE, is expected")
     if arguments.trace is not None:
         raise UsageError("--measured-step stands instead of TRACE: give one of the two")
-    measured_ns = parse_duration("--measured-step", arguments.measured_step)
+    measured_ns = _read_step(arguments.measured_step, opening_options(arguments))
     parameters = parse_parameters(arguments)
     from simcore.sources.inputs import require_workload
 
@@ -148,6 +150,24 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
     elif not arguments.json:
         print(f"--compute-scale {fit.scale:g} gives it; -o FILE saves it for --params FILE")
     return 0
+
+
+def _read_step(text: str, options: OpeningOptions) -> int:
+    """Returns the ns of `--measured-step`: a duration, or a file or directory of steps: then the median of
+    all, or the step that the options name.
+    """
+    try:
+        return parse_duration("--measured-step", text)
+    except UsageError as error:
+        if not os.path.exists(text):
+            raise UsageError(f"{error}, or a trainer's log; there is no such file") from None
+    from statistics import median_high
+
+    from simcore.sources.inputs import require_measured_run
+
+    run = require_measured_run(open_input(text, options), "--measured-step")
+    steps = run.recorded.steps if run.recorded is not None and options.step is None else ()
+    return median_high(step.longest_ns for step in steps) if steps else run.step_time_ns
 
 
 def _open_inputs(

@@ -17,13 +17,15 @@ from simcore.collectives import (
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.values import text_value
 from simcore.parameters import FLOW_FIELDS, Parameters, flag_of
-from simcore.ranks import RankSet
-from simcore.units import byte_size, duration, percent
-from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_ranks, parse_sizes
+from simcore.ranks import RankSet, parse_ranks
+from simcore.units import byte_size, change_percent, duration, percent
+from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_sizes
 
 if TYPE_CHECKING:
+    from simcore.collectives.nccl_tests import MeasuredCollective
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
+    from simcore.trace.ports import Ports
 
 SCHEMA = "wltui.collective/1"
 _MOST_LINKS = 8
@@ -32,16 +34,21 @@ _COLLECTIVES = {name: collective for collective, name in NAMES.items()}
 _DESCRIPTION = (
     "Time one collective alone on an idle network: when its first and its last rank is done, and its "
     "bandwidths as nccl-tests defines them. A range of sizes (1KiB..1GiB) gives a table, each size twice the "
-    "one before."
+    "one before; --measured FILE one of what nccl-tests measured beside it."
 )
 
 
 def build_parser() -> Parser:
     """Returns the parser of `wltui collective`."""
     parser = Parser(prog="wltui collective", description=_DESCRIPTION)
-    parser.add_argument("collective", metavar="COLLECTIVE", help=", ".join(_COLLECTIVES))
+    parser.add_argument("collective", metavar="COLLECTIVE", nargs="?", help=", ".join(_COLLECTIVES))
     parser.add_argument(
-        "--size", metavar="BYTES", required=True,
+        "--measured", metavar="FILE",
+        help="what nccl-tests printed (all_reduce_perf ..., text or the JSON of -J): its sizes, measured and "
+        "priced",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", metavar="BYTES",
         help="of the whole buffer (64MiB, 1.5GB, 4096; what an all-gather gathers), or a range 1KiB..1GiB",
     )  # fmt: skip
     parser.add_argument(
@@ -71,7 +78,13 @@ def build_parser() -> Parser:
 def main(words: list[str]) -> int:
     """Prices a collective and prints it. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
-    if arguments.collective not in _COLLECTIVES:
+    name = arguments.collective
+    lacking = ["COLLECTIVE"] * (name is None) + ["--size"] * (arguments.size is None)
+    if lacking and arguments.measured is None:
+        raise UsageError(
+            f"the following arguments are required: {', '.join(lacking)} (see wltui collective --help)"
+        )
+    if name is not None and name not in _COLLECTIVES:
         raise UsageError(
             f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
             f"{did_you_mean(arguments.collective, _COLLECTIVES)}"
@@ -79,11 +92,19 @@ def main(words: list[str]) -> int:
     if arguments.network not in (None, *_NETWORKS):
         network_name = printable(arguments.network, 60)
         raise UsageError(f"--network {network_name}: one of {', '.join(_NETWORKS)} is expected")
-    collective = _COLLECTIVES[arguments.collective]
-    sizes = parse_sizes("--size", arguments.size)
+    collective = None if name is None else _COLLECTIVES[name]
+    sizes = [] if arguments.size is None else parse_sizes("--size", arguments.size)
+    stated_ranks = None if arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
+    table: MeasuredCollective | None = None
+    if arguments.measured is not None:
+        table, sizes = _read_measured(arguments.measured, collective, stated_ranks, sizes)
+        collective = table.collective
+        if stated_ranks is None and table.ranks is not None:
+            stated_ranks = RankSet.of(range(table.ranks))
+    assert collective is not None
     choice = choose_cluster(parse_parameters(arguments).part(ClusterParameters))
-    if arguments.ranks is not None:
-        ranks = parse_ranks("--ranks", arguments.ranks)
+    if stated_ranks is not None:
+        ranks = stated_ranks
     else:
         ranks = RankSet.of(range(choice.npus or _inner_npus(choice.cluster(1))))
     rank_ids = sorted(ranks)
@@ -97,6 +118,8 @@ def main(words: list[str]) -> int:
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
     report: FlowReport | None = None
+    ports: Ports | None = None
+    slowed_ns: int | None = None
     if arguments.network != "flows":
         options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
         options += ["--every-group"] * arguments.every_group
@@ -109,8 +132,9 @@ def main(words: list[str]) -> int:
         size_times = [CompletionTimes(min(collective.ends), max(collective.ends)) for collective in alone]
         links = alone[-1].links
     elif arguments.network == "flows":
-        from simcore.flows.alone import like_groups, run_collectives
+        from simcore.flows.alone import like_groups, run_collectives, slowed_end
         from simcore.flows.traffic import rules_of
+        from simcore.trace.ports import ports_of_flows
 
         if cluster.topology is None:
             raise UsageError(
@@ -123,22 +147,56 @@ def main(words: list[str]) -> int:
         runs = [run_collectives(cluster.topology, groups, collective, size, rules) for size in sizes]
         size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
         report = runs[-1].report
+        ports = ports_of_flows(report, cluster.topology, size_times[-1].last_ns)
+        if len(sizes) == 1:
+            slowed_ns = slowed_end(runs[0], cluster.topology, groups, collective, sizes[0])
     else:
         size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
+    is_range = table is not None or ".." in arguments.size
     if arguments.json:
-        _print_json(collective, ranks, sizes, size_times, ".." in arguments.size, links, report)
-    elif ".." in arguments.size:
+        _print_json(collective, ranks, sizes, size_times, is_range, links, (report, ports, slowed_ns), table)
+    elif table is not None:
+        print("\n".join(_format_measured(cluster, shape, ranks, sizes, size_times, table)))
+    elif is_range:
         print("\n".join(_format_table(cluster, shape, collective, ranks, sizes, size_times)))
     else:
         explanation_lines = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
         if links is not None:
             explanation_lines = _links_text(links, size_times[0].last_ns)
-        if report is not None:
+        if report is not None and ports is not None:
             from simcore.render.report.usage import port_lines
 
-            explanation_lines = port_lines(report, size_times[0].last_ns, everything=False)
+            explanation_lines = port_lines(ports, report, everything=False, slowed_ns=slowed_ns)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
+
+
+def _read_measured(
+    path: str, collective: str | None, ranks: RankSet | None, sizes: list[int]
+) -> tuple[MeasuredCollective, list[int]]:
+    """Returns (the table of a file that is of the collective and of as many ranks as stated, its sizes
+    between the stated ones). Raises InputError for a file that is none, UsageError for one that does not fit.
+    """
+    from simcore.collectives.nccl_tests import read_measured
+
+    tables = [table for table in read_measured(path, collective) if table.collective in NAMES]
+    fitting = [
+        table
+        for table in tables
+        if collective in (None, table.collective) and (ranks is None or table.ranks in (None, len(ranks)))
+    ]
+    if not fitting:
+        there = "; ".join(table.words() for table in read_measured(path, collective))
+        what = "a collective" if collective is None else NAMES[collective]
+        of = "" if ranks is None else f" of {len(ranks)} ranks"
+        raise UsageError(f"--measured {printable(path, 60)}: {what}{of} is expected, found {there}")
+    table = fitting[0]
+    least, most = (min(sizes), max(sizes)) if sizes else (0, table.times[-1].size)
+    inside = [time.size for time in table.times if least <= time.size <= most]
+    if not inside:
+        first, last = table.times[0].size, table.times[-1].size
+        raise UsageError(f"--size: no measured size is in it, expected {first} to {last} B")
+    return table, inside
 
 
 def _inner_npus(cluster: Cluster) -> int:
@@ -197,6 +255,34 @@ def _format_table(
     return [*lines, *[f"# {line}" for line in origin.splitlines()]]
 
 
+def _format_measured(
+    cluster: Cluster,
+    shape: GroupShape,
+    ranks: RankSet,
+    sizes: list[int],
+    size_times: list[CompletionTimes],
+    table: MeasuredCollective,
+) -> list[str]:
+    """Returns measured and priced times and bus bandwidths by size, and by how much the price is off."""
+    dims = " x ".join(dimension.text() for dimension in cluster.dims)
+    lines = [
+        f"# {NAMES[table.collective]} over {_format_ranks(ranks)} on {dims}",
+        f"# measured: {table.words()}",
+        f"#{'size':>18} {'measured':>12} {'busbw':>9} {'priced':>12} {'busbw':>9} {'price is off':>13}",
+        f"#{'(B)':>18} {'(us)':>12} {'(GB/s)':>9} {'(us)':>12} {'(GB/s)':>9} {'':>13}",
+    ]
+    for size, (_, ns) in zip(sizes, size_times, strict=True):
+        measured_ns = table.ns_of(size)
+        measured_busbw = table.busbw_of(size, len(ranks))
+        busbw = bus_bandwidth(table.collective, len(ranks), size, ns)
+        lines.append(
+            f" {size:>18} {measured_ns / 1000:>12.2f} {measured_busbw:>9.2f} {ns / 1000:>12.2f} "
+            f"{busbw:>9.2f} {change_percent(round(measured_ns), ns):>13}"
+        )
+    origin = explain_collective(cluster, shape, table.collective, sizes[-1])
+    return [*lines, *[f"# {line}" for line in origin.splitlines()]]
+
+
 def _print_json(
     collective: str,
     ranks: RankSet,
@@ -204,7 +290,8 @@ def _print_json(
     size_times: list[CompletionTimes],
     is_range: bool,
     links: list[LinkUse] | None,
-    report: FlowReport | None,
+    flows: tuple[FlowReport | None, Ports | None, int | None],
+    table: MeasuredCollective | None,
 ) -> None:
     from simcore.render.report.json_text import json_text
 
@@ -219,14 +306,19 @@ def _print_json(
         }
         for size, times in zip(sizes, size_times, strict=True)
     ]
+    if table is not None:
+        for row in rows:
+            row["measured_ns"] = round(table.ns_of(row["bytes"]))
+            row["measured_busbw_gbps"] = table.busbw_of(row["bytes"], len(ranks))
     head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
     values = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
     if links is not None and not is_range:
         values["links"] = [link._asdict() for link in links]
-    if report is not None and not is_range:
+    report, ports, slowed_ns = flows
+    if report is not None and ports is not None and not is_range:
         from simcore.render.report.usage import port_values
 
-        values.update(port_values(report))
+        values.update(port_values(report, ports, size_times[0].last_ns, slowed_ns))
     print(json_text(values))
 
 

@@ -22,7 +22,6 @@ from tui.commands.arguments import (
     add_parameters,
     add_run,
     parse_parameters,
-    parse_ranks,
 )
 from tui.commands.opened import is_results, open_from_arguments, open_input, select_parameters
 from tui.printing import Controls
@@ -141,6 +140,9 @@ def main(words: list[str]) -> int:
     export_format = find_format(arguments.format, "--format")
     _check_output(arguments.output, arguments.per_rank or export_format.is_folder, arguments.force)
     every_rank = arguments.ranks == _ALL
+    # Imported here: --help needs no ranks.
+    from simcore.ranks import parse_ranks
+
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parse_parameters(arguments)
     if arguments.file is not None and is_results(arguments.file):

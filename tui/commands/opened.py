@@ -96,11 +96,13 @@ def open_from_arguments(arguments: argparse.Namespace) -> Opened:
         if arguments.model is not None and arguments.file is not None:
             raise UsageError(f"--model beside FILE {printable(arguments.file, 60)}: give one of the two")
         return open_model(arguments.model or arguments.file, model_map)
-    if arguments.model is None and arguments.file is not None:
-        return open_input(arguments.file, opening_options(arguments))
-    file = arguments.file if arguments.model is not None else None
-    if file is not None:
-        raise UsageError(f"--model beside FILE {printable(file, 60)}: give one of the two")
+    if arguments.file is not None:
+        opened = open_input(arguments.file, opening_options(arguments))
+        if arguments.model is not None:
+            from simcore.sources.inputs import require_measured_run
+
+            return require_measured_run(opened, "--model beside FILE")
+        return opened
     if arguments.model is None and arguments.aicb_args is None:
         raise UsageError("the following arguments are required: FILE, or --model NAME|FILE")
     if arguments.run is not None:

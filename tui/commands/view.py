@@ -66,6 +66,24 @@ _COMMANDS = (
 )
 
 
+def _show_followed(run_input: RunInput, arguments: argparse.Namespace, first: str | None) -> int:
+    """Shows what a running job writes, and what comes of it. run_input: the path with the parameters."""
+    from simcore.sources.following import Follower
+    from tui.following import Following, wait_for_first
+
+    path = run_input.opened
+    follower = Follower(path, opening_options(arguments))
+    first_input = RunInput(wait_for_first(follower), run_input.parameters)
+    session = _open_session(path, first_input, opening_options(arguments))
+    gc.disable()
+
+    def begin(app: WltuiApp) -> None:
+        app.following = Following(app, follower)
+
+    keeper = None if arguments.no_session else _keeper(path, arguments, session)
+    return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse, begin=begin)
+
+
 def _open_session(path: str, run_input: RunInput, options: OpeningOptions) -> Session:
     """Returns the session over a workload, simulated, or over a measured run, replayed if requested."""
     from simcore.runs import open_run
@@ -133,6 +151,11 @@ def build_parser() -> Parser:
         help="compare FILE (B) with this workload, trace or directory of traces (A): screen 6 opens first; "
         "parameters are those of workloads, or, of two traces, of both replays",
     )  # fmt: skip
+    parser.add_argument(
+        "--follow", action="store_true",
+        help="FILE is a trainer's log, or a directory of traces, that a job is writing: look every second "
+        "for new steps, files and lines; W stops and resumes it",
+    )  # fmt: skip
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument(
@@ -167,6 +190,8 @@ def main(words: list[str]) -> int:
     parser.refuse_rest(arguments.file, unparsed)
     first = _first_screen(arguments)
     parameters = parse_parameters(arguments)
+    if arguments.follow:
+        _check_follow(arguments)
     if opened_name(arguments) is None and arguments.aicb_args is None and arguments.from_args is None:
         arguments.file = example_path()
     path = opened_name(arguments) or "AICB arguments"
@@ -187,6 +212,9 @@ def main(words: list[str]) -> int:
         print_report(RunInput(open_from_arguments(arguments), parameters), ascii_only=arguments.ascii)
         return 0
 
+    if arguments.follow:
+        check_open_files("the screen")
+        return _show_followed(RunInput(path, parameters), arguments, first)
     if path == STANDARD_INPUT:
         raise UsageError(
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
@@ -200,6 +228,22 @@ def main(words: list[str]) -> int:
 
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
     return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse)
+
+
+def _check_follow(arguments: argparse.Namespace) -> None:
+    """Raises `UsageError` where `--follow` has no screen, or nothing that grows."""
+    if arguments.file is None or arguments.model is not None or arguments.file == STANDARD_INPUT:
+        raise UsageError("--follow: FILE, a trainer's log or a directory of traces, is expected")
+    for option, is_given in (
+        ("--snapshot", arguments.snapshot is not None),
+        ("--against", arguments.against is not None),
+    ):
+        if is_given:
+            raise UsageError(f"--follow and {option}: give one of the two")
+    if not is_terminal():
+        raise UsageError(
+            "--follow is of the screen: without a terminal wltui report FILE reads what is there"
+        )
 
 
 def _show_results(path: str, arguments: argparse.Namespace) -> int:

@@ -29,6 +29,10 @@ def table_of(run: Run) -> Table:
         from tui.layers.collective_table import CollectiveTable
 
         return CollectiveTable(run.figures.hang)
+    if run.figures.snapshot is not None:
+        from tui.layers.held_table import HeldTable
+
+        return HeldTable(run.figures.snapshot)
     if run.recording is None:
         from tui.layers.trace_table import TraceTable
 

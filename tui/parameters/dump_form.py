@@ -1,4 +1,4 @@
-"""The form of flight recorder dumps, which have no parameters."""
+"""The form of flight recorder dumps and memory snapshots, which have no parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.session import Run
 
 
 class DumpContext(NamedTuple):
-    """What the form needs of dumps: their setup alone."""
+    """What the form needs: the setup alone."""
 
     setup: RunInput
 
@@ -34,7 +34,7 @@ class DumpForm(FormSource):
         return []
 
     def balance_stages(self, run: Any, draft: RunInput) -> Values:
-        raise UsageError("dumps have no stages")
+        raise UsageError("there are no stages")
 
     def effect(
         self, opened: Any, now: Any, state: list[Line], changes: Sequence[ChangeTimes], progress: str,

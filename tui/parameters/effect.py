@@ -120,10 +120,11 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
     figures, before = now.model.model_figures, opened.model.model_figures
     if figures is None or before is None:
         return []
-    from simcore.analysis.model_figures import format_memory
+    from simcore.analysis.model_figures import format_memory, format_share
 
-    mfu_text = f"MFU {100 * figures.throughput.mfu:.1f} %"
-    was = f", was {100 * before.throughput.mfu:.1f} %" if now is not opened else ""
+    mfu_text = format_share(figures)
+    # MFU and the share of the memory's rate are figures of their own.
+    was = f", was {format_share(before).removeprefix(mfu_text[:4])}" if now is not opened else ""
     words = format_memory(figures)
     short = "fits" if figures.fits else "does not fit"
     room = width - len(mfu_text) - len(was) - 3

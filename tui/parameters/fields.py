@@ -30,7 +30,7 @@ from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, NetworkParameters, check_network, unused_fields
 from simcore.parameter_values.choices import choices
 from simcore.parameter_values.values import InvalidValue, check_item, form_of, text_value
-from simcore.parameters import FLAGS, Flag, applies_to, flag_of, least_count, parse_value
+from simcore.parameters import FLAGS, FLOW_FIELDS, Flag, applies_to, flag_of, least_count, parse_value
 from simcore.records import replace
 from simcore.units import format_number, short_number
 from tui.parameters.form_context import (
@@ -203,6 +203,8 @@ def scrubbed_figure(value: float, direction: int, large: bool) -> float:
 
 
 _DEGREES = ("world", "tp", "ep", "pp", "cp")
+# Parameters of flows whose default is that of their model.
+_OF_FLOW_MODEL = ("send_latency", "ecmp")
 # Parameters whose values follow from the type of the GPU or NIC unless they are given.
 _OF_TYPE = ("nvlink", "nic")
 _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
@@ -246,8 +248,19 @@ class FlagField(ParameterField):
             return context.workload.as_written.dialect
         if self.flag.kind == "text":
             return "none"
+        if self.flag.field in _OF_FLOW_MODEL:
+            # Imported here: most runs send no flows.
+            from simcore.flows.traffic import rules_of
+
+            return getattr(rules_of(context.cluster.packets, context.setup.network), self.flag.field)
         if self.flag.field in _OF_TYPE:
             return simai_bandwidths(context.setup.parameters.part(NetworkParameters))[self.flag.field]
+        if self.flag.field in FLOW_FIELDS:
+            # Imported here: other networks have no flows.
+            from simcore.flows.traffic import rules_of
+
+            rules = rules_of(None, context.setup.parameters.part(NetworkParameters))
+            return getattr(rules, self.flag.field)
         values = parameter_values(context.cluster)
         return (
             values[self.flag.field] if self.flag.field in values else default_value(self.flag.field, context)
@@ -652,11 +665,24 @@ def _build_field(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
     return kind(flag.group, label, flag.unit, f"{flag.option}  {help_text}", flag.option, flag)
 
 
+def _of_training(context: FormContext) -> tuple[str, ...]:
+    """Returns the parameters that an inference step has no use for; none of training."""
+    parameters = context.setup.parameters
+    if parameters.prefill is None and parameters.decode is None:
+        return ()
+    # Imported here: few runs are of inference.
+    from simcore.model.inference import training_fields
+
+    return ("schedule", "seq", *training_fields(parameters.decode is not None))
+
+
 def _is_left_out(flag: Flag, context: FormContext) -> bool:
     maker = context.workload.maker
     if not applies_to(flag, "workload" if maker is None else "model"):
         return True
     if maker is not None and flag.field in _NOT_OF_MODELS:
+        return True
+    if maker is not None and flag.field in _of_training(context):
         return True
     if flag.field == "layers":
         return not context.workload.is_table

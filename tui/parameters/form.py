@@ -22,7 +22,7 @@ def form_source(run: Run) -> FormSource:
     """Returns the form of what is open."""
     if run.shape.simulated is not None:
         return WorkloadForm()
-    if run.figures.hang is not None:
+    if not run.figures.has_step:
         from tui.parameters.dump_form import DumpForm
 
         return DumpForm()

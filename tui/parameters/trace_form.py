@@ -11,7 +11,9 @@ from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.measured.vocabulary import COPY
-from simcore.parameters import Flag, RunInput, flag_of
+from simcore.names import GPU_NAMES
+from simcore.parameter_values.choices import help_of
+from simcore.parameters import USE_FIELDS, Flag, RunInput, flag_of
 from simcore.program.overrides import MOST_FACTOR
 from simcore.records import NamedTuple, asdict
 from simcore.replay.parameters import parameters_of, rounded, stage_word
@@ -19,8 +21,23 @@ from simcore.replay.what_if import balanced
 from simcore.runs.measured import RecordedRun
 from simcore.sources.measured import EXPOSED
 from simcore.units import format_number
-from tui.parameters.fields import FROM_USER, FlagField, FormField, Values
+from tui.parameters.fields import (
+    FROM_USER,
+    FlagField,
+    FormField,
+    ParameterField,
+    Values,
+    next_name,
+    parse_typed,
+    scrubbed_count,
+)
 from tui.parameters.source import FormSource
+
+_NONE = "-"
+_LABELS = {
+    "model": "model", "gpu": "GPU", "global_batch": "global batch", "microbatch_size": "micro-batch size",
+    "seq": "sequence",
+}  # fmt: skip
 
 
 class TraceContext(NamedTuple):
@@ -102,10 +119,41 @@ class ReplayField(FlagField):
 
     def implied(self, context: Any) -> str:
         parameters = context.setup.parameters
-        return "" if parameters.replay or not parameters.explicit_names else "by factors"
+        return "by factors" if not parameters.replay and parameters.explicit_names - {*USE_FIELDS} else ""
 
     def displayed_value(self, context: TraceContext) -> str:  # type: ignore[override]
         return "implied" if self.implied(context) else self.text(context)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class UseField(ParameterField):
+    """What the step computes, or its GPU: typed as on the command line; `-` takes it back."""
+
+    @property
+    def is_choice(self) -> bool:
+        return self.flag.kind == "text"
+
+    def text(self, context: TraceContext) -> str:  # type: ignore[override]
+        value = getattr(context.setup.parameters, self.flag.field)
+        return _NONE if value is None else str(value)
+
+    def scrubbed(self, context: TraceContext, direction: int, large: bool) -> Values:  # type: ignore[override]
+        value = getattr(context.setup.parameters, self.flag.field)
+        if self.flag.field == "gpu":
+            names = (_NONE, *GPU_NAMES)
+            name = next_name(names, value if value in names else _NONE, direction)
+            return {"gpu": None if name == _NONE else name}
+        if self.flag.kind == "count" and value is not None:
+            return {self.flag.field: scrubbed_count(value, direction, large, 1, 1)}
+        raise UsageError(f"{self.option}: type a value with Enter")
+
+    def parse_text(self, context: TraceContext, text: str) -> Values:  # type: ignore[override]
+        if text.strip() in ("", _NONE):
+            return {self.flag.field: None}
+        return {self.flag.field: parse_typed(self.flag, text.strip(), ())}
+
+    def origin(self, context: TraceContext) -> str:  # type: ignore[override]
+        return FROM_USER if getattr(context.setup.parameters, self.flag.field) is not None else "not given"
 
 
 @lru_cache(maxsize=64)
@@ -154,7 +202,8 @@ class TraceForm(FormSource):
         """Returns the draft's parameters with the factors that make stages compute equally long. Raises
         `UsageError`.
         """
-        return asdict(parameters_of(balanced(run.with_parameters(draft.parameters))))
+        balanced_run = parameters_of(balanced(run.with_parameters(draft.parameters)))
+        return {name: value for name, value in asdict(balanced_run).items() if name not in USE_FIELDS}
 
 
 def _fields_of(results: RecordedRun) -> list[FormField]:
@@ -201,6 +250,9 @@ def _fields_of(results: RecordedRun) -> list[FormField]:
             "its host gaps, and its idle time before its first operation, times X",
         )
         for rank in run.ranks
+    ] + [
+        UseField("MFU", label, flag.unit, f"{flag.option}  {help_of(flag)}", flag.option, flag)
+        for label, flag in ((_LABELS[field], flag_of(field)) for field in USE_FIELDS)
     ]  # fmt: skip
 
 

@@ -118,8 +118,10 @@ def _model_text(run: HistoryRun) -> str:
     figures = run.results.model.model_figures if run.results is not None else None
     if figures is None:
         return ""
-    mfu_percent = 100 * figures.throughput.mfu
-    return f"fits, MFU {mfu_percent:.1f} %" if figures.fits else f"does not fit, MFU {mfu_percent:.0f} %"
+    # Imported here: other runs have no model.
+    from simcore.analysis.model_figures import format_share
+
+    return f"fits, {format_share(figures)}" if figures.fits else f"does not fit, {format_share(figures, 0)}"
 
 
 def _extremes(history: Sequence[HistoryRun]) -> dict[int, str]:

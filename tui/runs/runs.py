@@ -38,6 +38,8 @@ class RunsHost(Host):
     layer_paths: Background
     change_times: Background
     calibrations: Background
+    step_tables: Background
+    step_findings: Background
     models_behind: RecoveredModels
 
     @property

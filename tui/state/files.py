@@ -51,16 +51,24 @@ def short_sha(data: bytes, run: str = "") -> str:
 
 def read_text(path: str) -> str | None:
     """Returns the text of a session file, None if there is none. Raises OSError, and `InvalidSession` for
-    another file.
+    another file, or one that somebody else may have written.
     """
     try:
-        # Not a FIFO or a device: opening one of those may block forever.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InvalidSession("found no regular file")
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        # A link leads elsewhere, and a FIFO would wait.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         return None
+    except OSError:
+        if os.path.islink(path):
+            raise InvalidSession("found a link, expected a file") from None
+        raise
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidSession("found no regular file")
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+            raise InvalidSession("found a file that somebody else may have written")
+        data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise InvalidSession(f"found more than {MOST_BYTES >> 20} MiB")
     try:

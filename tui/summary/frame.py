@@ -54,6 +54,10 @@ def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress:
         from tui.summary.hang import draw_hang
 
         return draw_hang(model, width, height, glyphs)
+    if model.snapshot is not None:
+        from tui.summary.snapshot import draw_snapshot
+
+        return draw_snapshot(model, width, height, glyphs)
     if not model.results.timed:
         return _draw_plan(model, width, height, glyphs)
     if width >= _WIDE and height >= _TALL:

@@ -16,10 +16,13 @@ from tui.summary.side_panels import LateRanks, RankMap, SidePanel, choose_side_p
 
 if TYPE_CHECKING:
     from simcore.render.report.hang import MemberLine
+    from simcore.trace.figures import SnapshotTables
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 # Of a hung job: how far each group has come.
 HANG_GROUPS = "groups"
+# Of memory snapshots: what a device holds at its peak.
+HOLDERS = "holders"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 
 # A run of more spans is described behind its first picture: the critical path, the sentences and the worst
@@ -74,6 +77,8 @@ class SummaryModel(PanelCursor):
     """The largest weight first."""
     hang_rows: Sequence[MemberLine] = field(init=False, default=())
     """How far each group has come, of flight recorder dumps; else empty."""
+    snapshot: SnapshotTables | None = field(init=False, default=None)
+    """What devices hold, of memory snapshots; else None."""
 
     def __post_init__(self) -> None:
         self.is_long = is_long(self.results)
@@ -90,6 +95,10 @@ class SummaryModel(PanelCursor):
             from tui.summary.hang_rows import hang_lines
 
             self.hang_rows, self.panel = hang_lines(tables), HANG_GROUPS
+        self.snapshot = self.results.figures.snapshot
+        if self.snapshot is not None:
+            self.panel = HOLDERS
+            self.cursors[HOLDERS] = 0, self.snapshot.highest.track_id
 
     def begin(self) -> None:
         self.is_long = is_long(self.results)
@@ -152,6 +161,10 @@ class SummaryModel(PanelCursor):
     def panel_size(self, panel: str) -> tuple[int, int]:
         if panel == MAP:
             return self.side_panel.size
+        if panel == HOLDERS and self.snapshot is not None:
+            # A column is a device.
+            device = self.snapshot.devices[self.cursor(HOLDERS)[1]]
+            return len(device.holders), len(self.snapshot.devices)
         rows: dict[str, Sized] = {
             STAGES: self.bars.rows, WORST: self.findings, WHAT_IF: self.knobs or (), NOTES: self.notes,
             HANG_GROUPS: self.hang_rows,
@@ -186,6 +199,13 @@ class SummaryModel(PanelCursor):
     def target(self) -> TrackInterval | None:
         """Returns where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         at = self.cursor(self.panel)
+        if self.panel == HOLDERS and self.snapshot is not None:
+            device = self.snapshot.devices[at[1]]
+            if not device.holders:
+                return None
+            one = device.holders[at[0]]
+            end = max(device.peak_ns, one.start_ns + 1)
+            return TrackInterval(device.track_id, one.start_ns, end, one.stream)
         if self.panel == HANG_GROUPS:
             from tui.summary.hang_rows import find_interval
 

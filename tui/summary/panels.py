@@ -96,11 +96,22 @@ def step_facts(results: Run, width: int) -> list[Line]:
         )
         facts.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "")])
     elif count:
-        full_text = throughput_words(results.shape)
+        full_text = _inference_text(results) or throughput_words(results.shape)
         short = full_text.partition(", ")[0]
         facts.append([(f"  {full_text if len(full_text) <= width - 2 else short}", "")])
     memory = fullest_stage_text(results, width - 2)
     return [*facts, *([[(f"  {memory}", "")]] if memory else [])]
+
+
+def _inference_text(results: Run) -> str:
+    """Returns the time of a token and tokens a second of an inference step, "" of other runs."""
+    figures = results.model.model_figures
+    if figures is None or figures.inference is None:
+        return ""
+    # Imported here: most runs have no such figures.
+    from simcore.analysis.model_figures import throughput_facts
+
+    return ", ".join(throughput_facts(figures)[:3])
 
 
 def fullest_stage_text(results: Run, room: int) -> str:

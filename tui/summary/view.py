@@ -14,7 +14,7 @@ from tui.panels import COMING
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Run, Session
 from tui.summary.frame import draw
-from tui.summary.model import MAP, NOTES, SummaryModel, has_description_behind
+from tui.summary.model import HOLDERS, MAP, NOTES, SummaryModel, has_description_behind
 from tui.summary.panels import all_sentence_lines
 
 ALL_EQUAL = "all ranks are equal: the bars have what a map of them would have"
@@ -59,6 +59,10 @@ class SummaryView(PanelsView):
         if self.model.hang_rows:
             keys = ("jk", "row"), ("Enter", "its place"), ("Tab", "panel"), ("Space", "all sentences")
             return *keys, ("3", "collectives"), ("2", "timeline")
+        if self.model.snapshot is not None:
+            others = (("hl", "device"),) if len(self.model.snapshot.devices) > 1 else ()
+            keys = ("jk", "row"), *others, ("Enter", "its place"), ("Tab", "panel")
+            return *keys, ("Space", "all sentences"), ("3", "all stacks"), ("2", "timeline")
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
         model, side_panel = self.model, self.model.side_panel
@@ -92,7 +96,7 @@ class SummaryView(PanelsView):
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model
-        if columns and (model.panel != MAP or model.side_panel.size[1] == 1):
+        if columns and model.panel != HOLDERS and (model.panel != MAP or model.side_panel.size[1] == 1):
             self._app.say(model.side_panel.sideways_text)
         else:
             super().action_move(rows, columns)

@@ -32,15 +32,18 @@ def refusal_text(run: Run) -> str:
     return "A sweep simulates a model or a workload file: this is a trace, whose parameters are on 5."
 
 
-def is_model(run: Run) -> bool:
-    """Returns whether a run is made from the sizes of a model, so that its layout can be anything."""
-    maker = None if run.shape.simulated is None else run.setup.source.maker
-    return isinstance(maker, ModelMaker) and maker.model is not None
+def has_layouts(run: Run) -> bool:
+    """Returns whether a run trains a model by its sizes, so that its layout can be anything."""
+    simulation = run.shape.simulated
+    maker = None if simulation is None else run.setup.source.maker
+    if not isinstance(maker, ModelMaker) or maker.model is None or simulation is None:
+        return False
+    return not simulation.workload.header.inference
 
 
 def suggest_words(run: Run) -> str:
     """Returns the initial words of a sweep of this run."""
-    if is_model(run):
+    if has_layouts(run):
         run_parameters, arguments = run.parameters, ["--layouts"]
         maker = cast("ModelMaker", run.setup.source.maker)
         assert maker.model is not None
@@ -53,6 +56,8 @@ def suggest_words(run: Run) -> str:
         if run_parameters.global_batch is None:
             arguments += ["--global-batch", str(training.global_batch)]
         return " ".join(arguments)
+    if run.model.model_figures is not None and run.model.model_figures.inference is not None:
+        return "--vary tp=1,2,4,8 --vary kv-dtype=bf16,fp8"
     count = max(run.shape.microbatches, 1)
     arguments = [f"--vary microbatches={count},{2 * count},{4 * count}"]
     parameters = run.parameters

@@ -20,7 +20,7 @@ from tui.frame import Line, cells, end_cut, rule, width_of, wrapped
 from tui.frame_view import binding
 from tui.prompt import Prompt
 from tui.session import HistoryRun, Run, Session
-from tui.sweep.asking import FORM, command_words, is_model, prepare_sweep, refusal_text, suggest_words
+from tui.sweep.asking import FORM, command_words, has_layouts, prepare_sweep, refusal_text, suggest_words
 from tui.sweep.frame import (
     PlotAxis,
     intro_lines,
@@ -154,7 +154,7 @@ class SweepView(TableView):
         refused = refusal_text(run)
         if refused:
             return intro_lines([refused], "wltui sweep --help", width, self.glyphs)
-        what = "every layout that fits its GPUs and its batch" if is_model(run) else (
+        what = "every layout that fits its GPUs and its batch" if has_layouts(run) else (
             "the combinations of some values, like those of microbatches and schedule"
         )  # fmt: skip
         sentences = [

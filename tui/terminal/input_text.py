@@ -22,7 +22,8 @@ PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 _MOST_SEQUENCE = 32
 # Introducers of strings, which end with BEL or ST: OSC, DCS, APC, PM, SOS.
 _STRINGS = "]P_^X"
-_STRING_END = re.compile("[\x07\x9c\x18\x1a]|\x1b\\\\")
+# Esc ends it as well, as it does in terminals: what follows is a sequence of its own.
+_STRING_END = re.compile(r"[\x07\x9c\x18\x1a]|\x1b\\|(?=\x1b[^\\])")
 # A parameter of no end ends with what is none.
 _CSI_END = re.compile("[^0-?]")
 _CSI = re.compile(r"\x1b\[(\[[A-E]|[0-?]*[ -/]*[@-Z\\-~])")
@@ -51,12 +52,18 @@ class TerminalInput:
         self._is_pasting = False
         # The end of what is left out, while that has not come.
         self._skips_to: re.Pattern[str] | None = None
+        # Whether nothing came for as long as nothing comes between the parts of a string.
+        self._is_quiet = False
         self._pasted = 0
 
     def texts(self, data: bytes) -> Iterator[str]:
         """Yields what bytes mean to Textual's parser, each sequence by itself."""
         text = self._incomplete + self._decode(data)
         self._incomplete = ""
+        if self._is_quiet and len(text) == 1 and text not in "\x07\x9c":
+            # A key: Esc and P that were read at once have begun a string that nothing ends.
+            self._skips_to = None
+        self._is_quiet = False
         position = 0
         while position < len(text):
             if self._skips_to is not None:
@@ -90,6 +97,7 @@ class TerminalInput:
 
         is_long: for so long that whatever has opening is over; a paste is closed.
         """
+        self._is_quiet = True
         if self._incomplete == "\x1b" and self._skips_to is None:
             self._incomplete = ""
             if not self._is_pasting:

@@ -16,7 +16,7 @@ _NOT_WORK = frozenset({"bubble", "wait", "idle", ""})
 _ANY = "*"
 _LETTERS = {
     "fwd": "F", "bwd": "B", "wg": "W", "opt": "O", "exposed": "X", "host": "H",
-    "kernel": "K", "copy": "C",
+    "kernel": "K", "copy": "C", "allocated": "A", "released": "R",
 }  # fmt: skip
 _NAME_ENDS = "<>"
 

@@ -29,7 +29,10 @@ _LONE_OF = 4
 _MOST_RUNS = 80
 # Edges cost one more segment for each run.
 _MOST_RUNS_WITH_EDGES = 40
-_OWN_GLYPH = ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kernel", "copy")
+_OWN_GLYPH = (
+    "fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kernel", "copy", "allocated", "released",
+    "reserved",
+)  # fmt: skip
 _GLYPH = {name: name if name in _OWN_GLYPH else "exposed" for name in KINDS} | {"recompute": "fwd"}
 
 
@@ -255,8 +258,8 @@ def _put_hairlines(row_cells: list[tuple[str, str]], hairlines: Sequence[int]) -
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Kinds that are a thin line or nothing: they leave their part of an edge cell empty.
-_THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host")) | {NOTHING}
-_FULL = frozenset(KINDS.index(name) for name in ("bwd", "wg", "opt"))
+_THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host", "reserved")) | {NOTHING}
+_FULL = frozenset(KINDS.index(name) for name in ("bwd", "wg", "opt", "allocated"))
 # Kinds that do not fill a cell: beside a cell of another height a full edge would be a sliver of its own.
 _LOW = frozenset(range(len(KINDS))) - _FULL - _THIN
 # Runs of one kind have exact ends from this many cells on.

@@ -28,6 +28,7 @@ from tui.timeline.margins import (
     range_title,
     search_text,
     ticks,
+    tier_rows,
     view_bar,
 )
 from tui.timeline.match_cells import UNDERLINED, MatchLanes, MatchMarker
@@ -44,6 +45,8 @@ _TALL_ABOVE, _TALL_BELOW = 4, 9
 _LOW_ABOVE, _LOW_BELOW = 3, 4
 # A table of accounts below the lanes needs this many rows.
 _LEAST_ACCOUNTS = 6
+# Of so many rows of a screen one is for a tier of links.
+_ROWS_A_TIER = 7
 _NARROW = "many spans under 2 columns wide: zoom in"
 # The most lines that a lane has: of work, of communication.
 _HIGHEST, _HIGHEST_STREAM = 8, 4
@@ -82,8 +85,11 @@ class TimelineFrame:
         # The class of the lane at the cursor, or of the first lane where that is a heading.
         track_id = model.arrangement.rows[model.lane].key.track_id if count else 0
         memory = self._memory.lane(model.results, track_id) if tall else None
-        heat = model.results.network.link_heat if tall else None
-        above = (_TALL_ABOVE + (memory is not None) + (heat is not None)) if tall else _LOW_ABOVE
+        network = model.results.network
+        heat = network.link_heat if tall else None
+        ports = network.ports if tall and network.flow_report is not None else None
+        tiers = 0 if ports is None else min(ports.used_tiers, max(height // _ROWS_A_TIER, 1))
+        above = (_TALL_ABOVE + (memory is not None) + (heat is not None) + tiers) if tall else _LOW_ABOVE
         status = _status(model, width, tall)
         below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
         columns = max(width - left - 1, 1)
@@ -104,6 +110,8 @@ class TimelineFrame:
             most = max((link.busy_ns for link in model.results.network.links or ()), default=0)
             busiest = most / step if step else 0.0
             lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
+        if ports is not None:
+            lines[-1:-1] = tier_rows(ports, tiers, model.window, left, columns, self.glyphs)
         # Drawn only where the path is displayed: it takes time to find.
         self._path = model.path if model.shows_path else None
         search = model.current_search
@@ -349,7 +357,7 @@ class TimelineFrame:
 
     def _legend_line(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
-        streams = any(row.key.stream is not None for row in rows)
+        streams = any(row.key.stream is not None and not row.lane.by_majority for row in rows)
         path = self._path is not None
         partly = not all(model.visible_content(row.lane).covers_all for row in rows)
         kinds = model.source.legend

@@ -131,6 +131,7 @@ class SpanLane:
     def short_title(self) -> str:
         """The title on a narrow terminal."""
         short = self.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
+        short = short.replace("device ", "dev ")
         # A device's streams and its host's threads are told apart by their number.
         short = short.replace("stream ", "s").replace("host ", "h").replace("thread ", "t")
         if self.stream is None:
@@ -141,7 +142,7 @@ class SpanLane:
 
 _FILLS = (
     ("fwd", "forward"), ("bwd", "backward"), ("wg", "weight grad"), ("recompute", "recompute"),
-    ("opt", "optimizer"), ("kernel", "kernel"),
+    ("opt", "optimizer"), ("kernel", "kernel"), ("allocated", "allocated"), ("released", "released"),
 )  # fmt: skip
 # Streams whose names have more than five letters.
 _SHORT_STREAMS = {
@@ -152,7 +153,7 @@ _COMMUNICATION = (
     "tp", "dp", "dp_shard", "dp_replicate", "dp_ep", "ep", "ep_intra", "ep_inter", "pp", "cp", "cp_a2a",
     "cp_p2p", "all", "offload", "embedding", "position", "comm",
 )  # fmt: skip
-_THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
+_THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"), ("reserved", "reserved"))
 
 
 def legend_of(names: Collection[str], communication: str) -> tuple[Kind, ...]:
@@ -229,6 +230,10 @@ class Lane(SpanLane):
         if self.rank >= 0 or (self.rank_count == 1 and self.name.startswith("rank")):
             return ""
         return f"x{format_count(self.rank_count)}"
+
+    @property
+    def by_majority(self) -> bool:
+        return self.of.facts.filled or super().by_majority
 
     @cached_property
     def busy(self) -> str:

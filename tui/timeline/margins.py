@@ -24,6 +24,7 @@ from tui.timeline.window import Window
 if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat
     from simcore.trace.contexts import MemoryLane
+    from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
 HIDDEN = "hidden by the filter"
@@ -159,6 +160,28 @@ def links_row(
     levels = len(glyphs.heat) - 1
     row = "".join(glyphs.heat[math.ceil(share * levels)] for share in heat.shares(edges))
     return [(words, "dim"), (glyphs.vertical, "dim"), (row, "comm")]
+
+
+def tier_rows(
+    ports: Ports, most_rows: int, window: Window, left: int, columns: int, glyphs: Glyphs
+) -> list[Line]:
+    """Returns a row for each tier that carried anything, of more than `most_rows` the fullest: the load of
+    its fullest port in each column, and in the words the share of the step that this one is full.
+    """
+    hottest: dict[int, int] = {}
+    for index in ports.by_heat:
+        hottest.setdefault(ports.all[index].tier, index)
+    rows = []
+    for tier in sorted(list(hottest)[:most_rows]):
+        percent = f"{100 * ports.held_share(hottest[tier]):.0f}%"
+        name = ports.tiers[tier].name
+        name = f"  {name}, full" if left > 20 else f" {name.replace(' ', '')}"
+        words = name[: left - len(percent) - 1].ljust(left - len(percent)) + percent
+        parts = ports.between(ports.tier_load(tier), window.first_ns, window.last_ns, columns)
+        levels = len(glyphs.heat) - 1
+        row = "".join(glyphs.heat[min(math.ceil(share * levels), levels)] for share in parts)
+        rows.append([(words, "dim"), (glyphs.vertical, "dim"), (row, "comm")])
+    return rows
 
 
 _WIDE = 100

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 SUMS, SEGMENTS = "sums", "legs"
-# Of a hung job, which has no critical path: who waits for whom.
+# Of a hung job, which has no critical path: who waits for whom; of snapshots what failed.
 WAITS = "waits"
 PANELS = (SUMS, WHAT_IF, SEGMENTS)
 
@@ -75,7 +75,7 @@ class WhyModel(PanelCursor):
     _names: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        if self.results.figures.hang is not None:
+        if not self.results.figures.has_step:
             self.panels, self.panel = (WAITS,), WAITS
 
     @property

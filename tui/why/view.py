@@ -47,6 +47,10 @@ class WhyView(PanelsView):
     def frame(self, width: int, height: int) -> list[Line]:
         if self.model.panel == WAITS:
             # A hung job has no step that a change could make shorter. Imported here: no other run needs it.
+            if self.model.results.figures.snapshot is not None:
+                from tui.why.snapshot import draw_failures
+
+                return draw_failures(self.model, width, height, self.glyphs)
             from tui.why.hang import draw_waits
 
             return draw_waits(self.model, width, height, self.glyphs)
@@ -58,6 +62,8 @@ class WhyView(PanelsView):
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Returns only the keys that do something here and now."""
+        if self.model.results.figures.snapshot is not None:
+            return ("1", "the peak"), ("2", "timeline"), ("3", "what is held")
         if self.model.panel == WAITS:
             return ("jk", "row"), ("Enter", "go there"), ("2", "timeline"), ("3", "collectives")
         hints = [("Tab", "panel"), ("jk", "row")]

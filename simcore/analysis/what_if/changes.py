@@ -13,6 +13,7 @@ from simcore.analysis.blocks import find_surplus_blocks, find_unequal_blocks
 from simcore.analysis.file_memory import peak_bytes
 from simcore.analysis.model_use import SimulatedModel
 from simcore.analysis.shape import SimulatedShape
+from simcore.analysis.what_if.links import flow_changes
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
@@ -145,7 +146,7 @@ def _describe_change(
 
     needed: memory of a rank with it, bytes. schedule_ns: as in `_make_row`.
     """
-    fields, phrases = change.fields, []
+    fields, phrases = change.fields, [change.meaning] if change.meaning else []
     if fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
         phrases.append(_LAYOUT_TEXT)
     reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
@@ -243,7 +244,7 @@ OF_SCHEDULES: tuple[Family, ...] = (
     _layout_changes,
     _microbatch_changes,
 )
-FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _speed_up_ranks, _balance_experts)
+FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _speed_up_ranks, _balance_experts, flow_changes)
 
 
 def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
@@ -260,7 +261,7 @@ def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
     rows: list[WhatIf] = []
     best: list[Change] = []
     pairs: list[tuple[Change, Change]] = []
-    for family in FAMILIES if simulation.can_be_scheduled else (_speed_up_ranks,):
+    for family in FAMILIES if simulation.can_be_scheduled else (_speed_up_ranks, flow_changes):
         family_changes = list(family(simulation))
         if family in OF_SCHEDULES[1:] and not has_schedule:
             pairs += [

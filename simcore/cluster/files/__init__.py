@@ -7,6 +7,8 @@ import re
 from simcore.cluster.files.astra_network import read_network_json, read_network_yml
 from simcore.cluster.files.astra_system import read_system
 from simcore.cluster.files.cluster_toml import read_cluster_toml
+from simcore.cluster.files.htsim_topology import is_htsim_topology, read_htsim_topology
+from simcore.cluster.files.node_link import is_node_link, read_node_link
 from simcore.cluster.files.simai_topology import (
     is_configuration,
     is_topology,
@@ -20,8 +22,8 @@ __all__ = ["read_cluster_file", "read_system_file"]
 
 
 def read_cluster_file(path: str) -> Settings:
-    """Returns the settings in wltui's own TOML, ASTRA-sim's network file, 2.0 or 1.0, or SimAI's
-    topology file. Raises InputError.
+    """Returns the settings in wltui's own TOML, ASTRA-sim's network file, 2.0 or 1.0, SimAI's or htsim's
+    topology file, or a graph of networkx. Raises InputError.
     """
     source = ClusterText(path)
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
@@ -29,6 +31,10 @@ def read_cluster_file(path: str) -> Settings:
         raise source.make_error("not-a-cluster-file", "the file is empty, expected a cluster")
     if is_topology(first[1]):
         return read_topology(source)
+    if is_htsim_topology(source.text):
+        return read_htsim_topology(source)
+    if first[1][0] in "{" and is_node_link(source.text):
+        return read_node_link(source)
     if first[1][0] in "{":
         if "-implementation" in source.text:
             message = "found an ASTRA-sim system file, expected a network (--system takes this one)"

@@ -23,7 +23,7 @@ TIME_UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _QUANTITY = re.compile(r"([0-9.eE+-]+)([A-Za-z]+)")
 _CONF_CODE = "simai-conf"
 # Keys that the flow model takes; the others have no effect on flows.
-_CONF_KEYS = ("PACKET_PAYLOAD_SIZE", "HAS_WIN", "CC_MODE", "KMIN_MAP")
+_CONF_KEYS = ("PACKET_PAYLOAD_SIZE", "HAS_WIN", "CC_MODE", "KMIN_MAP", "KMAX_MAP", "PMAX_MAP")
 
 
 def is_topology(first_line: str) -> bool:
@@ -146,21 +146,25 @@ def read_configuration(source: ClusterText) -> Settings:
             raise source.make_error(_CONF_CODE, message, (line_number, 1))
         return int(text)
 
-    marks = default.mark_from
-    if "KMIN_MAP" in values:
-        line_number, words = values["KMIN_MAP"]
+    def by_rate(key: str, value: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        if key not in values:
+            return value
+        line_number, words = values[key]
         entries = [plain_number(word) for word in words[1:]]
         if not entries or len(entries) % 2 or None in entries:
             message = (
-                f"found {quoted(' '.join(words))} for KMIN_MAP, expected a count, then rates and kB in turn"
+                f"found {quoted(' '.join(words))} for {key}, expected a count, then rates and values in turn"
             )
             raise source.make_error(_CONF_CODE, message, (line_number, 1))
-        rates = [one for one in entries if one is not None]
-        marks = tuple((rate / 1e9, int(kb)) for rate, kb in zip(rates[::2], rates[1::2], strict=True))
+        figures = [one for one in entries if one is not None]
+        return tuple((rate / 1e9, figure) for rate, figure in zip(figures[::2], figures[1::2], strict=True))
+
     packets = PacketRules(
         count("PACKET_PAYLOAD_SIZE", default.payload, 1, 1 << 20),
         count("HAS_WIN", int(default.window), 0, 1) == 1,
         count("CC_MODE", default.control, 0, 99),
-        marks,
+        by_rate("KMIN_MAP", default.mark_from),
+        by_rate("KMAX_MAP", default.mark_all_from),
+        by_rate("PMAX_MAP", default.mark_chances),
     )
     return Settings(packets=packets)

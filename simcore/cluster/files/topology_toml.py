@@ -25,7 +25,14 @@ from simcore.cluster.parsing import MOST_NPUS, Settings
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.toml_text import locate_key
 from simcore.records import replace
-from simcore.topology import Link, Topology, generate_topology, is_generator
+from simcore.topology import (
+    Link,
+    Topology,
+    generate_topology,
+    is_generator,
+    missing_link,
+    with_link_rates,
+)
 
 KEYS = (
     "topology", "gpus", "gpus_per_server", "gpu_type", "nvswitches", "switches", "links", "failed", "slow",
@@ -66,19 +73,12 @@ def read_topology_table(source: ClusterText, table: dict[str, Any]) -> Settings:
             for first in _nodes(source, key, entry, ends[0], topology.nodes):
                 for second in _nodes(source, key, entry, ends[1], topology.nodes):
                     changed[frozenset((first, second))] = factor
-    pairs = {frozenset(link[:2]) for link in topology.links}
-    for pair in changed:
-        if pair not in pairs:
-            ends_text = " to ".join(map(str, sorted(pair)))
-            key = "failed" if not changed[pair] else "slow"
-            raise _error(source, key, f"found no link {ends_text}, expected one of the topology")
-    if changed:
-        links = []
-        for link in topology.links:
-            factor = changed.get(frozenset(link[:2]), 1.0)
-            if factor:
-                links.append(link._replace(gbps=link.gbps * factor))
-        topology = replace(topology, links=tuple(links))
+    missing = missing_link(topology, changed)
+    if missing is not None:
+        ends_text = " to ".join(map(str, sorted(missing)))
+        key = "failed" if not changed[missing] else "slow"
+        raise _error(source, key, f"found no link {ends_text}, expected one of the topology")
+    topology = with_link_rates(topology, changed)
     return topology_settings(replace(topology, name=source.path))
 
 

@@ -75,6 +75,10 @@ _WORDS = (
 )  # fmt: skip
 RULES: tuple[Rule, ...] = (
     Rule(cat="waiting", kind=WAITING),
+    # Of NCCL's profiler plugin calls of the host, which often begin at 0, and what a collective is made of.
+    Rule(cat=r"(?:COLL|P2P|GROUP)_API|KERNEL_LAUNCH|GROUP", kind=IGNORED),
+    Rule(name="KernelCh", cat="GPU", kind=IGNORED), Rule(cat="PROXY", kind=IGNORED),
+    Rule(name=r"(?:Send|Recv)\w*Wait", cat="NET", kind=IGNORED), Rule(cat="NET_IB", kind=IGNORED),
     _rule_of(r"(?:ProfilerStep|(?:training[-_ ])?(?:step|iter(?:ation)?))[-_ #:]*(?P<step>\d{1,12})", STEP),
     _rule_of(r".*embedding[-_ ]?grads?[-_ ]?all[-_ ]?reduce.*", "all-reduce", "embedding"),
     _rule_of(r".*layer[-_ ]?norm[-_ ]?grads?[-_ ]?all[-_ ]?reduce.*", "all-reduce", "tp"),
@@ -97,6 +101,9 @@ RULES: tuple[Rule, ...] = (
     Rule(cat=r"compute,(?:ig|wg|recompute)", kind="backward"),
     Rule(cat=r"compute,fwd", kind="forward"), Rule(cat=r"compute,opt", kind="optimizer"),
     *(Rule(name=pattern, kind=kind) for pattern, kind in _WORDS[4:]),
+    # SimuMax names compute by layers, and its threads by phases.
+    Rule(cat="compute", thread=r"fwd[-_ ].*", kind="forward"),
+    Rule(cat="compute", thread=r"bwd[-_ ].*", kind="backward"),
     *(Rule(cat=pattern, kind=kind) for pattern, kind in _WORDS),
     *(Rule(thread=pattern, kind=kind) for pattern, kind in _WORDS if kind in ("copy", "host")),
 )  # fmt: skip

@@ -91,10 +91,13 @@ class _Maker:
             message = "found no event with a time, expected spans: complete events, or begins and ends"
             raise InputError(Diagnostic("error", "no-events", message, path))
         rules = Rules(own_rules)
+        names = [spans.thread_names.get(key, "") for key in spans.threads]
         self.meanings: list[Meaning] = [
-            self._recorded(span) or rules.find(spans.name[span], spans.cat[span], self.thread_name(span))
-            for span in range(len(spans))
+            rules.find(name, cat, names[thread])
+            for name, cat, thread in zip(spans.name, spans.cat, spans.thread, strict=True)
         ]
+        for span in spans.texts:
+            self.meanings[span] = self._recorded(span) or self.meanings[span]
         self.rank_positions: RankPositions = find_ranks(spans, self.meanings)
         self.rank = [self.rank_positions.threads[thread].rank for thread in spans.thread]
         self.seat = {position: rank for rank, position in self.rank_positions.positions.items()}
@@ -136,21 +139,27 @@ class _Maker:
         streams: dict[str, int] = {}
         base = min(0, min(starts))
         kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
-        for span, start in zip(kept_spans, starts, strict=True):
-            meaning = meanings[span]
-            table.rank.append(self.rank[span])
-            table.start.append(start - base)
-            table.end.append(spans.end[span] - base)
-            table.name.append(spans.name[span])
-            table.kind.append(kind_ids[meaning.kind])
-            stream = self.rank_positions.threads[spans.thread[span]].stream
-            table.stream.append(streams.setdefault(stream, len(streams)))
-            table.group.append(self._group(span) if communicates(meaning.kind) else UNSTATED)
-            table.step.append(steps[span])
-            table.microbatch.append(self._microbatch(span))
-            table.line.append(spans.event[span])
-            if self.has_chunks:
-                table.chunk.append(int(meaning.values.get("chunk", spans.values["chunk"][span])))
+        kept_meanings = [meanings[span] for span in kept_spans]
+        threads = [spans.thread[span] for span in kept_spans]
+        stream_of = {
+            thread: streams.setdefault(self.rank_positions.threads[thread].stream, len(streams))
+            for thread in dict.fromkeys(threads)
+        }
+        table.rank = array("q", map(self.rank.__getitem__, kept_spans))
+        table.start = array("q", [start - base for start in starts] if base else starts)
+        table.end = array("q", [spans.end[span] - base for span in kept_spans])
+        table.name = list(map(spans.name.__getitem__, kept_spans))
+        table.kind = bytearray([kind_ids[meaning.kind] for meaning in kept_meanings])
+        table.stream = array("i", map(stream_of.__getitem__, threads))
+        table.group = array("i", [
+            self._group(span) if communicates(meaning.kind) else UNSTATED
+            for span, meaning in zip(kept_spans, kept_meanings, strict=True)
+        ])  # fmt: skip
+        table.step = array("q", map(steps.__getitem__, kept_spans))
+        table.microbatch = self._column("microbatch", kept_spans)
+        table.line = array("q", map(spans.event.__getitem__, kept_spans))
+        if self.has_chunks:
+            table.chunk = self._column("chunk", kept_spans)
         if base:
             table.windows = {key: (first - base, last - base) for key, (first, last) in windows.items()}
         table.streams, table.groups = list(streams), list(self.groups)
@@ -166,13 +175,19 @@ class _Maker:
 
     # -- what spans say --------------------------------------------------------------
 
-    def _microbatch(self, span: int) -> int:
-        microbatch = self.meanings[span].values.get("microbatch")
-        return self.spans.values["microbatch"][span] if microbatch is None else int(microbatch)
+    def _column(self, key: str, kept_spans: Sequence[int]) -> array[int]:
+        """Returns what shown spans say by their names, else by their arguments."""
+        column, meanings = self.spans.values[key], self.meanings
+        return array("q", [
+            int(meanings[span].values[key]) if key in meanings[span].values else column[span]
+            for span in kept_spans
+        ])  # fmt: skip
 
     def _find_scopes(self) -> set[int]:
         """Returns the spans of no known kind that contain others of a known one on their thread: calls."""
         spans = self.spans
+        if len({meaning.is_known for meaning in self.meanings}) == 1:
+            return set()
         order = sorted(
             range(len(spans)), key=lambda span: (spans.thread[span], spans.start[span], -spans.end[span])
         )
@@ -263,7 +278,7 @@ class _Maker:
     def _find_group(self, span: int) -> int:
         spans, meaning = self.spans, self.meanings[span]
         texts = spans.texts.get(span, {})
-        name = next((texts[key] for key in ("group", "process_group", "pg_name", "comm_group")
+        name = next((texts[key] for key in ("group", "process_group", "pg_name", "comm_group", "CommHash")
                      if isinstance(texts.get(key), str)), "")  # fmt: skip
         axis = meaning.group or next(
             (

@@ -343,6 +343,11 @@ def write_launch(
     parameters do not fit the model.
     """
     training = resolve_training(model, parameters)
+    if training.inference is not None:
+        raise UsageError(
+            f"--emit {project} with --{training.inference.name}: launch arguments are of training; without "
+            "--emit it would fit"
+        )
     fields = fields_of(training, parameters)
     fields["known"] = known_name(model)
     arguments = write_table(module_of(project).TABLE, fields)

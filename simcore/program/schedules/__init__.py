@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from simcore.program.order import Action, Order, Placement, Shape
 
-__all__ = ["FORWARD_ONLY", "FROM_FILE", "FULL_GAIN", "INFERENCE", "SCHEDULES", "Schedule", "is_schedule_file"]
+__all__ = ["FROM_FILE", "FULL_GAIN", "INFERENCE", "SCHEDULES", "Schedule", "is_schedule_file"]
 
 # What a caveat begins with that is worked out anew where a schedule is combined with other changes.
 FULL_GAIN = "full gain from"
@@ -163,8 +163,7 @@ SCHEDULES: dict[str, Schedule] = {
     "breadth-first": Schedule("breadth_first", chunks=None, full_gain=(1, 0)),
 }
 
-# The schedule of an inference step, which no training step can have.
-FORWARD_ONLY = "forward-only"
+# The schedule `FORWARD_ONLY`, which no training step can have.
 INFERENCE = Schedule("forward_only")
 # A schedule of one's own: the file has its order and its shape.
 FROM_FILE = Schedule("", chunks=None, pairs=True)

@@ -9,7 +9,7 @@ from simcore.render.export.saving import check_output, gzip_chunks, save, save_f
 
 # The kinds of input by their `noun`.
 _WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "a set of execution traces"
-_HUNG = "a set of flight recorder dumps"
+_HUNG, _SNAPSHOTS = "a set of flight recorder dumps", "a set of memory snapshots"
 _TIMED = (_WORKLOAD, _MEASURED)
 FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("simai", "SimAI / AICB workload text", (_WORKLOAD,)),
@@ -17,7 +17,10 @@ FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", (_WORKLOAD,)),
     ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", _TIMED, is_folder=True),
     ExportFormat(
-        "html", "a page with report and timeline, for any browser", (*_TIMED, _EXECUTED, _HUNG), has_two=True
+        "html",
+        "a page with report and timeline, for any browser",
+        (*_TIMED, _EXECUTED, _HUNG, _SNAPSHOTS),
+        has_two=True,
     ),
     ExportFormat("csv", "one line a span, for spreadsheets and data frames", (*_TIMED, _HUNG)),
 )

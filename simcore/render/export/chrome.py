@@ -239,6 +239,8 @@ def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
     ):  # fmt: skip
         if text:
             args.append(f'"{name}":{quoted_json(text)}')
+    if fact.step >= 0:
+        args.append(f'"step":{fact.step}')
     if batch >= 0:
         args.append(f'"microbatch":{batch}')
     if fact.bytes >= 0:

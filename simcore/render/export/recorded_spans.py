@@ -125,6 +125,7 @@ class RankSpans(TrackSpans):
             kind, group, printable(name), category, index, ops.line[parent], -1 if size is None else size,
             "" if call is None else printable(call.operation), group,
             state=_safe(ops.state[parent]), time_source=_TIME_SOURCES[time_source], ranks=members.text(),
+            step=-1 if self.rank.step is None else self.rank.step[parent],
         )  # fmt: skip
 
     def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:

@@ -29,7 +29,7 @@ def export(request: Request) -> Export:
     setup = Setup(workload, parameters)
     if not setup.rules.queued:
         order = simulate_setup(setup).program.order if setup.is_searched else None
-        program, program_found = build_program(workload, setup.layout, setup.schedule, order=order)
+        program, program_found = build_program(setup.workload, setup.layout, setup.schedule, order=order)
     if program is None or not program.has_pipeline_schedule:
         raise UsageError("--format schedule: the rows of this run are one loop; --schedule 1f1b would fit")
     notes = [*setup.placement.diagnostics, *program_found]

@@ -126,6 +126,8 @@ class Fact(NamedTuple):
     """
     ranks: str = ""
     """Of a recorded call the members of its group, where they are known."""
+    step: int = -1
+    """Of an operation of a recording of several steps its number; -1 outside of all, and of others."""
 
 
 class ArrivedTransfer(NamedTuple):

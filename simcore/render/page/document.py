@@ -17,6 +17,7 @@ from simcore.networks import unused_fields
 from simcore.parameters import FLAGS
 from simcore.render.page.blocks import element, escaped, render_blocks, render_section
 from simcore.render.page.packing import PackedRun, Strings, pack_json, page_data
+from simcore.render.page.ports import ports_section
 from simcore.render.report import layers, what_if
 from simcore.render.report.accounts import ACCOUNTS
 from simcore.render.report.comparison import SECTIONS as OF_TWO
@@ -85,6 +86,7 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
         _render_diagnostics("noticed", "Assumed and noticed", run),
         facts_section("What it is", run.figures.facts),
         _timeline([] if timeline is None else [timeline], strings),
+        ports_section(run),
         *_render_sections((*_FIRST, *others), run, _OPTIONS),
         _all_rows(run),
         _parameters([run]),
@@ -150,7 +152,7 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
     file = element("p", run.path, "sub")
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
-    has_sentences = run.timed or run.figures.hang is not None
+    has_sentences = run.timed or not run.figures.has_step
     insights = run.figures.insights if has_sentences else ()
     sentences = "\n".join(element("p", insight.text) for insight in insights)
     sentences += _best_change(run)

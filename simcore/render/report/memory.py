@@ -33,6 +33,8 @@ _HOLDERS = 8
 _OF_FILE = ("weights", "gradients", "optimizer", "total")
 _PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "work", "total")
 _OF_MODEL = (*_PARTS, "overhead", "needed")
+# A pass forward has keys and values in place of gradients and states.
+_OF_INFERENCE = ("weights", "cache", "activations", "logits", "total", "overhead", "needed")
 
 
 class _Line:
@@ -71,25 +73,30 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
     def part(name: str) -> Field[_Line]:
         return Field(name, lambda line: _gb(getattr(line.memory, name)))
 
+    chunks: Field[_Line] = Field("chunks held", lambda line: str(line.memory.peak_chunks))
     return [
         Field("stage", lambda line: line.stages),
         *map(part, parts),
-        Field("chunks held", lambda line: str(line.memory.peak_chunks)),
+        *([] if parts is _OF_INFERENCE else [chunks]),
     ]
 
 
 def lines(run: Run, options: PageOptions) -> list[str]:
     """Returns a line for each stage, GB; consecutive stages with equal memory are one line."""
     figures = run.model.model_figures
+    if run.figures.snapshot is not None:
+        # Its own section has more.
+        return []
     if figures is None and run.model.memory_peaks:
         return _peak_lines(run.model.memory_peaks, options)
     if figures is None:
         return _file_lines(run.model.file_memory, run.model.memory_unknown)
-    merged = _merge_equal_stages([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
+    parts = _OF_MODEL if figures.inference is None else _OF_INFERENCE
+    merged = _merge_equal_stages([_Line(stage_memory, parts) for stage_memory in figures.memory])
     limit = figures.limit
     misfits = {stage_memory.stage for stage_memory in figures.memory if stage_memory.needed > limit}
     fields: list[Field[_Line]] = [
-        *_fields(_OF_MODEL),
+        *_fields(parts),
         Field("", lambda line: "does not fit" if line.memory.stage in misfits else "", left=True),
     ]
     title = (
@@ -209,13 +216,14 @@ def parameter_values(model: Model) -> dict[str, int]:
 def figure_values(figures: ModelFigures) -> dict[str, Any]:
     """Returns the figures of a model as JSON has them, bytes."""
     stage: list[Field[StageMemory]] = [
-        *keys("stage", *_OF_MODEL),
+        *keys("stage", *_OF_MODEL, *(() if figures.inference is None else ("cache",))),
         Field(key="limit", value=lambda stage_memory: figures.limit),
         Field(key="fits", value=lambda stage_memory: stage_memory.needed <= figures.limit),
     ]
     model, trust = figures.model, figures.trust
     return {
         "throughput": figures.throughput._asdict(),
+        **({} if figures.inference is None else {"inference": figures.inference._asdict()}),
         **({} if trust is None else {"trust": _trust_values(trust)}),
         "memory": field_values(stage, figures.memory),
         "model": {

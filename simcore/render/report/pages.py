@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.render.report import hang, layers, memory, nodes, what_if
+from simcore.render.report import hang, layers, memory, nodes, products, snapshot, what_if
 from simcore.render.report.accounts import ACCOUNTS, ESTIMATE
 from simcore.render.report.critical_path import CRITICAL_PATH, WAITS
 from simcore.render.report.measured import BANDWIDTHS, MEASURED, OPERATIONS
@@ -39,7 +39,7 @@ def _head_lines(run: Run, options: PageOptions) -> list[str]:
     figures = run.figures
     insight_lines = (
         [line for sentence in figures.insights for line in wrap(sentence.text, "  ", "    ")]
-        if run.timed or figures.hang is not None
+        if run.timed or not figures.has_step
         else []
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
@@ -104,7 +104,9 @@ SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     HEAD,
     hang.SECTION,
+    snapshot.SECTION,
     STEPS,
+    products.SECTION,
     memory.SECTION,
     IMBALANCE,
     ACCOUNTS,

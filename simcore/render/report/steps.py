@@ -2,45 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import median_high
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from simcore.ranks import RankSet
-from simcore.render.report.section import PageOptions, Section, wrap
-from simcore.units import change_percent, duration, plural
+from simcore.render.report.section import Column, PageOptions, Section, format_table, wrap
+from simcore.units import byte_size, change_percent, duration
 
 if TYPE_CHECKING:
-    from simcore.replay.slowdown import Slowdown
+    from simcore.measured.run import RecordedStep
+    from simcore.replay.slowdown import AsPeers, Slowdown
+    from simcore.replay.step_findings import StepFindings
+    from simcore.replay.step_table import StepTable
     from simcore.runs.measured import RecordedRun
     from simcore.trace.run import Run
 
-# A part explains a slowdown if most of it goes with that part alone; a smaller slowdown needs no reason.
-_MOST, _LEAST = 0.5, 1.02
 _LISTED = 4
+# The rows of the table of a log's steps: the first, the last, and those evenly between them.
+_ROWS = 20
+# Figures of a log's lines: by name the heading and the form.
+_FIGURES = {
+    "loss": ("loss", "{:.5g}".format),
+    "tokens_per_second": ("tokens/s/GPU", "{:,.0f}".format),
+    "tflops": ("TFLOP/s/GPU", "{:.1f}".format),
+    "memory_bytes": ("memory", lambda value: byte_size(round(value))),
+}
+
+
+def _findings(run: Run) -> tuple[StepTable, StepFindings] | None:
+    """Returns the steps of a run of all that was recorded, and what is found in them; None of other runs."""
+    recording = cast("RecordedRun | None", run.recording)
+    if recording is None:
+        return None
+    findings = recording.step_findings
+    return None if findings is None or recording.step_table is None else (recording.step_table, findings)
 
 
 def _lines(run: Run, options: PageOptions) -> list[str]:
-    """Returns the median, slowest and fastest step, and where it is known what the parts cost."""
-    recording = cast("RecordedRun | None", run.recording)
-    if recording is None or not recording.steps:
+    """Returns the spread of the steps, the slowest ones, and where it is known what the parts cost."""
+    run_steps = _findings(run)
+    if run_steps is None:
         return []
-    steps = recording.steps
-    middle = median_high(step.ns for step in steps)
-    slowest = max(steps, key=lambda step: step.ns)
-    lines = [
-        f"Steps: {len(steps)}, {duration(middle)} in the middle",
-        f"  slowest  step {slowest.step}, {duration(slowest.ns)} ({change_percent(middle, slowest.ns)})",
-    ]
-    slowdown = recording.slowdown
+    # Imported here: other runs have none.
+    from simcore.words.step_words import (
+        describe_cause,
+        describe_difference,
+        describe_gain,
+        describe_recurrence,
+        describe_spread,
+    )
+
+    table, findings = run_steps
+    lines = [describe_spread(table)]
+    for words in (describe_recurrence(table), describe_gain(findings), describe_cause(findings)):
+        if words:
+            lines += wrap(words, "  ", "    ")
+    slowest = sorted(range(len(table)), key=lambda row: -table.ns[row])[:_LISTED]
+    lines.append("  the slowest  step  time, against the median, what differs most")
+    for row in slowest:
+        change = change_percent(table.median_ns, table.ns[row]) or "="
+        words = describe_difference(table.find_difference(row))
+        lines.append(
+            f"    {table.steps[row]:>13}  {duration(table.ns[row])}  {change}{f'  {words}' if words else ''}"
+        )
+    lines += _figure_lines(_log_steps(run))
+    slowdown = findings.slowdown
     if slowdown is None:
         return lines
-    lines += [
-        f"  slowdown {slowdown.total:.3f} x the step in which all operations of a kind are alike "
-        "(compute: the mean, communication: the median)",
-        *wrap(_cause(recording, slowdown), "  cause    ", "           "),
-        "  S of each part, were all others alike",
-    ]
+    lines.append(
+        "  S of each part: the mean step over that in which all is alike, were all other parts alike"
+    )
     for name, ratios in (
         ("kind", slowdown.by_kind), ("stage", slowdown.by_stage), ("dp rank", slowdown.by_dp_rank),
         ("rank", slowdown.by_rank), ("step", slowdown.by_step),
@@ -49,69 +79,115 @@ def _lines(run: Run, options: PageOptions) -> list[str]:
     return lines
 
 
+def _log_steps(run: Run) -> Sequence[RecordedStep]:
+    """Returns the steps of a log with what it states of them; none of other files."""
+    recorded = None if run.recording is None else run.recording.run.recorded
+    return [] if recorded is None else [step for step in recorded.steps if step.figures]
+
+
+def _figure_lines(steps: Sequence[RecordedStep]) -> list[str]:
+    """Returns a table of what a log states of its steps; none where it states nothing but times."""
+    names = [name for name in _FIGURES if any(name in step.figures for step in steps)]
+    if not names:
+        return []
+    last, count = len(steps) - 1, min(_ROWS, len(steps))
+    rows = [steps[at * last // max(count - 1, 1)] for at in range(count)]
+    columns = [Column("step"), Column("time"), *(Column(_FIGURES[name][0]) for name in names)]
+    cells = [
+        [
+            str(step.step_number),
+            duration(step.longest_ns),
+            *(_FIGURES[name][1](step.figures[name]) if name in step.figures else "-" for name in names),
+        ]
+        for step in rows
+    ]
+    more = [f"  {count} of {len(steps)} steps; --json has all"] if count < len(steps) else []
+    return [*format_table(columns, cells), *more]
+
+
+def _figure_values(step: RecordedStep | None) -> dict[str, float]:
+    if step is None:
+        return {}
+    return {
+        name: round(step.figures[name]) if name == "memory_bytes" else step.figures[name]
+        for name in _FIGURES
+        if name in step.figures
+    }
+
+
 def _format_largest(ratios: Mapping[Any, float]) -> str:
     largest = sorted(ratios, key=lambda key: -ratios[key])[:_LISTED]
     more = f", and {len(ratios) - _LISTED} more" if len(ratios) > _LISTED else ""
     return ", ".join(f"{key} {ratios[key]:.3f}" for key in largest) + more
 
 
-def _cause(recording: RecordedRun, slowdown: Slowdown) -> str:
-    """Returns which part explains most of the slowdown, in words."""
-    gain = f"the mean step would be {100 * (1 - 1 / slowdown.total):.1f} % shorter"
-    if slowdown.total < _LEAST:
-        return f"none worth a search: were all alike, {gain}"
-    if slowdown.m_w > _MOST and slowdown.m_w >= slowdown.m_s:
-        ranks = slowdown.worst_ranks
-        counts = [recording.count_slow_steps(rank) for rank in ranks]
-        who = f"rank{'s' if len(ranks) > 1 else ''} {RankSet.of(ranks).text()}"
-        they = "they do" if len(ranks) > 1 else "it does"
-        return (
-            f"{who}, slower than peers in {min(counts)} of {plural(len(recording.steps), 'step')}: "
-            f"{100 * slowdown.m_w:.0f} % of the slowdown goes when {they} "
-            f"as the others; {gain}"
-        )
-    if slowdown.m_s > _MOST:
-        return f"the last stage: {100 * slowdown.m_s:.0f} % of the slowdown goes when it does as the others"
-    kind = max(slowdown.by_kind, key=lambda kind: slowdown.by_kind[kind])
-    if slowdown.by_kind[kind] - 1 > _MOST * (slowdown.total - 1):
-        return f"{kind}, which alone makes {slowdown.by_kind[kind]:.3f} of it, on no single rank or stage"
-    return f"no single rank, stage or kind explains most of it; were all alike, {gain}"
-
-
 def _values(run: Run, options: PageOptions) -> dict[str, Any]:
-    """Returns `steps` and, where it is known, `slowdown`."""
-    recording = cast("RecordedRun | None", run.recording)
-    if recording is None or not recording.steps:
+    """Returns the steps and what is found in them."""
+    run_steps = _findings(run)
+    if run_steps is None:
         return {}
-    steps = [
-        {
-            "step": step.step, "ns": step.ns, "longest_rank": step.longest_rank,
-            "ranks": [
-                {"rank": rank, "ns": step.rank_ns.get(rank), "compute_ns": ns}
-                for rank, ns in step.compute_ns.items()
-            ],
-        }
-        for step in recording.steps
-    ]  # fmt: skip
-    slowdown = recording.slowdown
-    if slowdown is None:
-        return {"steps": steps}
-    return {
-        "steps": steps,
-        "slowdown": {
-            "total": slowdown.total,
-            "by_kind": slowdown.by_kind,
-            **{
-                name: {str(key): ratio for key, ratio in ratios.items()}
-                for name, ratios in (
-                    ("by_stage", slowdown.by_stage), ("by_dp_rank", slowdown.by_dp_rank),
-                    ("by_rank", slowdown.by_rank), ("by_step", slowdown.by_step),
-                )
-            },
-            "m_w": slowdown.m_w,
-            "m_s": slowdown.m_s,
-            "worst_ranks": list(slowdown.worst_ranks),
+    table, findings = run_steps
+    late = table.late
+    log_steps = {step.step_number: step for step in _log_steps(run)}
+    values: dict[str, Any] = {
+        "steps": [
+            {
+                "step": row.step, "ns": row.ns, **_figure_values(log_steps.get(row.step)),
+                "last_rank": row.last_rank, "late_ns": row.late_ns,
+                "ranks": [
+                    {"rank": rank, "ns": table.lengths[index][at], "compute_ns": table.compute[index][at],
+                     "wait_ns": table.waits[index][at], "late_ns": late[index][at]}
+                    if table.lengths[index][at] >= 0 else {"rank": rank, "ns": None}
+                    for index, rank in enumerate(table.ranks)
+                ],
+            }
+            for at, row in enumerate(table.rows)
+        ],
+        "spread": {
+            "median_ns": table.median_ns, "p90_ns": table.p90_ns, "worst_ns": table.sorted_ns[-1],
+            "median_step": table.steps[table.median_row], "worst_step": table.steps[table.slowest_row],
         },
+        "recurrence": [{"rank": rank, "steps": count} for rank, count in table.recurrence],
+    }  # fmt: skip
+    if findings.as_peers is not None:
+        values["as_peers"] = _peer_values(findings.as_peers)
+    if findings.slowdown is not None:
+        values["slowdown"] = _slowdown_values(findings.slowdown)
+        cause = findings.cause
+        values["cause"] = (
+            None if cause is None else {"part": cause.part, "which": list(cause.which), "share": cause.share}
+        )
+    return values
+
+
+def _peer_values(as_peers: AsPeers) -> dict[str, Any]:
+    count = len(as_peers.steps)
+    return {
+        "rank": as_peers.rank,
+        "before_ns": sum(as_peers.before_ns) / count,
+        "after_ns": sum(as_peers.after_ns) / count,
+        "gain_ns": as_peers.gain_ns,
+        "steps": [
+            {"step": step, "before_ns": before, "after_ns": after}
+            for step, before, after in zip(as_peers.steps, as_peers.before_ns, as_peers.after_ns, strict=True)
+        ],
+    }
+
+
+def _slowdown_values(slowdown: Slowdown) -> dict[str, Any]:
+    return {
+        "total": slowdown.total,
+        "by_kind": slowdown.by_kind,
+        **{
+            name: {str(key): ratio for key, ratio in ratios.items()}
+            for name, ratios in (
+                ("by_stage", slowdown.by_stage), ("by_dp_rank", slowdown.by_dp_rank),
+                ("by_rank", slowdown.by_rank), ("by_step", slowdown.by_step),
+            )
+        },
+        "m_w": slowdown.m_w,
+        "m_s": slowdown.m_s,
+        "worst_ranks": list(slowdown.worst_ranks),
     }  # fmt: skip
 
 

@@ -16,12 +16,24 @@ from simcore.render.report.section import (
 )
 from simcore.trace.figures import StreamUse
 from simcore.trace.track import ranks_of
-from simcore.units import byte_size, column_unit, duration, format_number, in_unit, percent, plural
+from simcore.units import (
+    byte_size,
+    change_percent,
+    column_unit,
+    duration,
+    format_number,
+    in_unit,
+    percent,
+    plural,
+)
 
 if TYPE_CHECKING:
-    from simcore.flows.traffic import FlowPort, FlowReport
+    from collections.abc import Sequence
+
+    from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
-    from simcore.trace.contexts import DimensionUse
+    from simcore.trace.contexts import DimensionUse, JobFigures, LayerImbalance, TwoJobs
+    from simcore.trace.ports import Ports
     from simcore.trace.run import Run
 
 # The most streams of a table: execution traces have one for each group.
@@ -132,6 +144,8 @@ USAGE: Section[Run] = Section("usage", _stream_lines, _stream_json)
 
 
 _MOST_LINKS = 16
+# The most names of ports that two jobs share.
+_MOST_SHARED = 8
 
 
 def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
@@ -179,32 +193,46 @@ def _link_json(run: Run, options: PageOptions) -> dict[str, Any]:
 LINKS: Section[Run] = Section("links", _link_lines, _link_json)
 
 
-def port_fields(step_ns: int) -> list[Field[FlowPort]]:
-    """Returns the columns of the ports of a topology."""
+def port_fields(ports: Ports) -> list[Field[int]]:
+    """Returns the columns of the ports of a topology, by their number."""
+
+    def share(part: float) -> str:
+        return f"{100 * part:.1f}"
+
+    def most_of(index: int) -> str:
+        purposes = ports.purposes(index)
+        text = printable(f"{purposes[0][0]} {purposes[0][1]}".strip(), 30) if purposes else ""
+        return f"{text}, {len(purposes) - 1} more" if len(purposes) > 1 else text
+
+    of = ports.all
     return [
-        Field("port", lambda port: f"{port.source} > {port.target}", left=True),
-        Field("Gb/s", lambda port: format_number(port.gbps)),
-        Field("bytes", lambda port: byte_size(port.bytes)),
-        Field("flows", lambda port: str(port.flows)),
-        Field("% busy", lambda port: percent(port.busy_ns, step_ns)),
-        Field("% full", lambda port: percent(port.full_ns, step_ns)),
-        Field("mean flows", lambda port: f"{port.mean_flows:.1f}"),
-        Field("most", lambda port: str(port.most_flows)),
-        Field("marks", lambda port: "" if port.marked_ns is None else f"{port.marked_flows} flows"),
+        Field("port", lambda index: of[index].name, left=True),
+        Field("Gb/s", lambda index: format_number(of[index].gbps)),
+        Field("bytes", lambda index: byte_size(of[index].bytes)),
+        Field("flows", lambda index: str(of[index].sends)),
+        Field("% load", lambda index: share(ports.mean_load(index))),
+        Field("% busy", lambda index: share(ports.share(index))),
+        Field("% full", lambda index: share(ports.held_share(index))),
+        Field("mean flows", lambda index: f"{of[index].mean:.1f}"),
+        Field("most", lambda index: str(of[index].most)),
+        Field("marks", lambda index: "yes" if of[index].is_marked else ""),
+        Field("most of", most_of, left=True),
     ]
 
 
-def port_lines(report: FlowReport, step_ns: int, everything: bool) -> list[str]:
-    """Returns a line for each port, that which holds flows back longest first, and where congestion control
-    would slow flows down, which no time here has.
+def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: int | None) -> list[str]:
+    """Returns a line for each port, the hottest first, and where congestion control slows flows down.
+
+    slowed_ns: when all is over with it, None where that is not told.
     """
-    order = sorted(report.ports, key=lambda port: (-port.full_ns, -port.busy_ns, port.source, port.target))
+    order = ports.by_heat
     displayed_ports = order if everything else order[:_MOST_LINKS]
     remaining_count = len(order) - len(displayed_ports)
+    fields = [field for field in port_fields(ports) if ports.has_purposes or field.heading != "most of"]
     lines = [
-        f"What {plural(len(order), 'port')} carried in {plural(report.flows, 'flow')}; full: it held some "
-        "back",
-        *field_lines(port_fields(step_ns), displayed_ports),
+        f"What {len(order)} of {plural(len(ports.all), 'port')} carried in {plural(report.flows, 'flow')}; "
+        "load: of what it could carry; full: it held some back",
+        *field_lines(fields, displayed_ports),
     ]
     if remaining_count:
         lines.append(f"  and {plural(remaining_count, 'port')} more (--json has all)")
@@ -212,38 +240,107 @@ def port_lines(report: FlowReport, step_ns: int, everything: bool) -> list[str]:
     if marked_ports:
         first = marked_ports[0]
         since = duration(first.marked_ns or 0)
-        lines.append(
-            f"{report.control} would slow flows down at {plural(len(marked_ports), 'port')}, first at "
-            f"{first.source} > {first.target} from {since} on, where up to {first.marked_flows} flows queue; "
-            "no time here has it: ns-3 was up to twice as slow where it does"
+        where = (
+            f"{plural(len(marked_ports), 'port')}, first at {ports.all[first.link].name} from {since} on, "
+            f"where up to {first.marked_flows} flows queue"
         )
+        if report.is_slowed:
+            lines.append(f"{report.control} slows flows down at {where}")
+        elif slowed_ns is not None:
+            lines.append(
+                f"{report.control} would slow flows down at {where}: all takes {duration(slowed_ns)} then"
+            )
+        else:
+            why = "which --congestion dcqcn shows"
+            if report.control != "DCQCN":
+                why = "which is not modelled: ns-3 was up to twice as slow under DCQCN"
+            elif report.congestion != "none":
+                why = f"but {report.packet_hops} packets times links are too many to simulate"
+            lines.append(f"{report.control} would slow flows down at {where}, {why}")
     return lines
 
 
-def port_values(report: FlowReport) -> dict[str, Any]:
-    """Returns `last_flow_end_ns`, `flows`, `links` and `marked`, the ports at which congestion control would
-    slow flows down.
+def _port_details(ports: Ports, index: int) -> dict[str, Any]:
+    """Returns name, tier, load and what a port carried for which group and layer, where that is known."""
+    port = ports.all[index]
+    values: dict[str, Any] = {
+        "name": port.name,
+        "tier": ports.tiers[port.tier].name,
+        "load": round(ports.mean_load(index), 6),
+    }
+    if ports.has_purposes:
+        values["of"] = [
+            {"group": group, "layer": layer, "bytes": size} for group, layer, size in ports.purposes(index)
+        ]
+    return values
+
+
+def port_values(report: FlowReport, ports: Ports, end_ns: int, slowed_ns: int | None) -> dict[str, Any]:
+    """Returns `last_flow_end_ns`, `flows`, `links` and `congestion`: the ports at which it slows flows down,
+    and the range of the end without and with it.
     """
     return {
         "last_flow_end_ns": report.last_flow_end_ns,
         "flows": report.flows,
-        "links": [port.as_values() for port in report.ports],
+        "links": [port.as_values() | _port_details(ports, port.link) for port in report.ports],
         "congestion": {
             "control": report.control or None,
             "ports": [[port.source, port.target] for port in report.marked_ports()],
+            "is_slowed": report.is_slowed,
+            "range_ns": None if slowed_ns is None else sorted((end_ns, slowed_ns)),
         },
     }
 
 
+def _job_lines(two_jobs: TwoJobs, ports: Ports) -> list[str]:
+    """Returns a line for each of two jobs, and the ports that carried flows of both."""
+    fields: list[Field[JobFigures]] = [
+        Field("job", lambda job: printable(job.path, 60), left=True),
+        Field("GPUs", lambda job: job.gpus.text(), left=True),
+        Field("alone", lambda job: duration(job.alone_ns)),
+        Field("together", lambda job: duration(job.together_ns)),
+        Field("change", lambda job: change_percent(job.alone_ns, job.together_ns) or "none"),
+    ]
+    shared = [ports.all[index].name for index in two_jobs.shared_ports]
+    names = ", ".join(shared[:_MOST_SHARED]) + (" ..." if len(shared) > _MOST_SHARED else "")
+    return [
+        "Two jobs on one topology, which begin together",
+        *field_lines(fields, two_jobs.jobs),
+        f"  {plural(len(shared), 'port')} carried flows of both{': ' if names else ''}{names}",
+        "",
+    ]
+
+
+def _job_values(two_jobs: TwoJobs, ports: Ports) -> dict[str, Any]:
+    jobs = [
+        {
+            "file": job.path,
+            "gpus": job.gpus.text(),
+            "alone_ns": job.alone_ns,
+            "together_ns": job.together_ns,
+            "slowdown": job.together_ns / job.alone_ns if job.alone_ns else None,
+        }
+        for job in two_jobs.jobs
+    ]
+    return {"jobs": jobs, "shared_ports": [list(ports.all[index].ends) for index in two_jobs.shared_ports]}
+
+
 def _flow_lines(run: Run, options: PageOptions) -> list[str]:
-    report = run.network.flow_report
+    report, ports = run.network.flow_report, run.network.ports
     everything = options.every_layer or options.everything
-    return [] if report is None else port_lines(report, run.step_time_ns, everything)
+    if report is None or ports is None:
+        return []
+    two_jobs = run.network.two_jobs
+    jobs = [] if two_jobs is None else _job_lines(two_jobs, ports)
+    return [*jobs, *port_lines(ports, report, everything, run.network.slowed_step_ns)]
 
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
-    report = run.network.flow_report
-    return {} if report is None else port_values(report)
+    report, two_jobs, ports = run.network.flow_report, run.network.two_jobs, run.network.ports
+    if report is None or ports is None:
+        return {}
+    jobs = {} if two_jobs is None else {"two_jobs": _job_values(two_jobs, ports)}
+    return port_values(report, ports, run.step_time_ns, run.network.slowed_step_ns) | jobs
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)
@@ -267,11 +364,27 @@ def _expert_lines(run: Run, options: PageOptions) -> list[str]:
     ]
     fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
     more = remaining_line(len(fullest) - _MAX_POSITIONS, "with fewer")
+    mean_text = ", the mean of the layers" if imbalance.by_layer else ""
     return [
-        "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
+        f"Tokens that the experts of a rank get in a micro-batch, by its place in an expert group{mean_text}",
         *field_lines(fields, fullest[:_MAX_POSITIONS]),
         *more,
+        *_layer_lines(imbalance.by_layer),
     ]
+
+
+def _layer_lines(layers: Sequence[LayerImbalance]) -> list[str]:
+    """Returns a line for each of the layers with the least even loads; none where all layers are alike."""
+    if not layers:
+        return []
+    fields: list[Field[LayerImbalance]] = [
+        Field("layer", lambda line: str(line.layer)),
+        Field("fullest place", lambda line: str(line.hot_position)),
+        Field("of the mean", lambda line: f"{line.max_over_mean:.2f}"),
+    ]
+    uneven = sorted(layers, key=lambda line: (-line.max_over_mean, line.layer))
+    more = remaining_line(len(uneven) - _MAX_POSITIONS, "with more even loads", "--json has all")
+    return ["The layers with the least even loads", *field_lines(fields, uneven[:_MAX_POSITIONS]), *more]
 
 
 def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
@@ -289,6 +402,7 @@ def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
             "balanced_placement_ns": imbalance.placed_ns,
             "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
             "tokens": list(imbalance.tokens),
+            **({"layers": [line._asdict() for line in imbalance.by_layer]} if imbalance.by_layer else {}),
         }
     }
 

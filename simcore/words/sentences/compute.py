@@ -142,8 +142,22 @@ def find_compute_bound(run: RunSums) -> Iterator[ComputeBound]:
     if run.is_worth_saying(busy, _HALF) or (run.is_worth_saying(busy) and busy >= _MARGIN * max(others)):
         most, whole_ns = _most_computed(run)
         yield ComputeBound(
-            step_ns=run.step_ns, ns=busy, cause="compute", lost_ns=busy, most=most, whole_ns=whole_ns
-        )
+            step_ns=run.step_ns, ns=busy, cause="compute", lost_ns=busy, bound_by=_bound_by(run), most=most,
+            whole_ns=whole_ns,
+        )  # fmt: skip
+
+
+def _bound_by(run: RunSums) -> str:
+    """Returns `memory` where the ops of an inference step are bound by it most of their time."""
+    if not run.simulation.workload.header.inference:
+        return ""
+    # Imported here: few runs are of inference.
+    from simcore.analysis.model_figures import find_model_rows
+
+    model_rows = find_model_rows(run.simulation)
+    ops = [op for row in model_rows.ops for op in row.fwd] if model_rows is not None else []
+    memory_s = sum(op.seconds for op in ops if op.bound_by != "compute")
+    return "memory" if 2 * memory_s > sum(op.seconds for op in ops) else ""
 
 
 def _most_computed(run: RunSums) -> tuple[tuple[Computed, ...], int]:

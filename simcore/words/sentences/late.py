@@ -62,5 +62,5 @@ def worst_stragglers(results: ReplayedRun) -> list[Straggler]:
 def find_late_ranks(results: ReplayedRun) -> Iterator[ComesLast]:
     """Yields sentences on the ranks that come last most often."""
     for straggler in worst_stragglers(results):
-        scales, less_ns = on_time_scales(results, straggler)
+        scales, less_ns = on_time_scales(results, straggler.rank)
         yield ComesLast(straggler=straggler, less_ns=less_ns, rerun=find_gain(results, scales))

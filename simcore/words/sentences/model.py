@@ -93,6 +93,8 @@ class Weighed(Sentence, frozen=True, kw_only=True):
     """Whether it goes before all causes, because something went wrong."""
     saved_ns: int = 0
     """How much shorter the step is with the change that it names."""
+    bound_by: str = ""
+    """What binds the compute that it is about, where that is known: `memory`."""
 
     def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
         """Returns whether `ns` is at least this share of the step."""

@@ -172,6 +172,10 @@ class UnbalancedStages(Weighed, frozen=True):
 def find_unbalanced(run: RunSums) -> Iterator[UnbalancedStages]:
     """Yields a sentence where the busiest stage computes much more than the mean of all."""
     busy, excess = run.stage_busy_ns, run.unbalanced_ns
+    simulation = run.simulation
+    if simulation.workload.header.inference and simulation.program.microbatches == 1:
+        # Its stages come one after another: none waits for the longest.
+        return
     if run.is_worth_saying(excess):
         most = busy.index(max(busy))
         others = [ns for stage, ns in enumerate(busy) if stage != most]

@@ -14,9 +14,9 @@ _BOM = b"\xef\xbb\xbf"
 # The first byte of a pickle, and of no UTF-8.
 _NO_TEXT = b"\x80"
 _COMMENTS = ("#", "//")
-# What a file is: rows to simulate, a run as its ranks printed it, one that a profiler recorded, a model, or
-# what a flight recorder left of a job.
-Kind = Literal["workload", "rank traces", "profile", "model", "dump"]
+# What a file is: rows to simulate, a run as its ranks printed it, one that a profiler recorded, a model, what
+# a flight recorder left of a job, or what an allocator did.
+Kind = Literal["workload", "rank traces", "profile", "model", "dump", "snapshot"]
 
 
 class FileHead:
@@ -46,9 +46,9 @@ class Format:
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
     `Workload` of (path, all bytes), or None for a format that is known but not opened; instead:
     what its user can do then, in words that follow a semicolon. kind: of what is no workload, which
-    `simcore.measured`, `simcore.kineto`, `simcore.model` or `simcore.flight` opens. key, words: of a profile,
-    what JSON and pages call it. spans: makes a table of its spans of (path, all bytes), with what it found;
-    None where `simcore.kineto` has a reader for what a profiler tells beside them.
+    `simcore.measured`, `simcore.kineto`, `simcore.model`, `simcore.flight` or `simcore.snapshots` opens. key,
+    words: of a profile, what JSON and pages call it. spans: makes a table of its spans of (path, all bytes),
+    with what it found; None where `simcore.kineto` has a reader for what a profiler tells beside them.
     """
 
     __slots__ = ("instead", "key", "kind", "name", "read", "sniff", "spans", "words")

@@ -47,3 +47,15 @@ def fields(message: bytes) -> Iterator[tuple[int, int, bytes] | None]:
 def is_message(message: bytes) -> bool:
     """Whether the bytes are a whole message."""
     return None not in fields(message)
+
+
+def is_delimited(raw: bytes) -> bool:
+    """Returns whether a file that begins with `raw` has messages behind their lengths: a varint and that many
+    bytes of protobuf. Text never has the control bytes of one.
+    """
+    if not any(byte < 32 and byte not in b" \t\r\n\f\v" for byte in raw[:64]):
+        return False
+    length, start = varint(raw, 0)
+    if length == 0:  # proto3 leaves default values out: the metadata message may be empty
+        length, start = varint(raw, start)
+    return 0 < length <= len(raw) - start and is_message(raw[start : start + length])

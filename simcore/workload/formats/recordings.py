@@ -23,6 +23,7 @@ _TIME, _SEQUENCE = 8, 10
 _NCCL_TESTS = (
     rb"(?m)^#\s*(?:nThread \d+ nGpus \d+|nccl-tests version|Collective test starting:|size\s+count\s+type\s)"
 )
+_NCCL_TESTS_JSON = (b'"bus_bw"', b'"coll_busbw_gbs"')
 _DEEPSPEED = rb"(?m)^Comm\. Op\s+Message Size\s+Count|\bcomm op: \w+ \| time \(ms\):"
 _ASCEND = r"(?:Step Id,)?Device_id,|(?:.*,)?OP Type,Core Type,"
 
@@ -51,7 +52,9 @@ def _pickled(head: FileHead, first: bytes, *others: bytes) -> bool:
 
 
 def _is_memory_snapshot(head: FileHead) -> bool:
-    return _pickled(head, b"segments", b"device_traces", b"total_size", b"allocated_size")
+    keys = b"device_traces", b"total_size", b"allocated_size"
+    # `memory_snapshot()` gives the segments alone.
+    return _pickled(head, b"segments", *keys) or _pickled(head, b"segment_type", b"total_size")
 
 
 def _is_flight_recorder_pickle(head: FileHead) -> bool:
@@ -92,8 +95,15 @@ def _is_perfetto(head: FileHead) -> bool:
     )  # fmt: skip
 
 
-def _is_nccl_tests(head: FileHead) -> bool:
-    return is_text(head.raw) and re.search(_NCCL_TESTS, head.raw[:_KEYS]) is not None
+def is_nccl_tests(head: FileHead) -> bool:
+    """Whether a file is what nccl-tests or NCCL's inspector prints: `simcore.collectives.nccl_tests` reads
+    it, as a parameter.
+    """
+    if not is_text(head.raw):
+        return False
+    if head.raw.lstrip(_BLANKS).startswith(b"{"):
+        return any(key in head.raw for key in _NCCL_TESTS_JSON)
+    return re.search(_NCCL_TESTS, head.raw[:_KEYS]) is not None
 
 
 def _is_deepspeed(head: FileHead) -> bool:
@@ -105,7 +115,6 @@ def _is_ascend_table(head: FileHead) -> bool:
 
 
 _PROFILE_IT = "a trace that torch.profiler recorded of the run opens"
-_MEMORY = f"it has what was allocated, and no times of kernels; {_PROFILE_IT}"
 _NSYS_JAX = "nsys profile records such programs too: nsys export --type sqlite makes a file that opens"
 
 FORMATS: tuple[Format, ...] = (
@@ -114,7 +123,7 @@ FORMATS: tuple[Format, ...] = (
         _is_nsys_report,
         instead="nsys export --type sqlite FILE makes a file that opens",
     ),
-    Format("a memory snapshot of PyTorch (pickle)", _is_memory_snapshot, instead=_MEMORY),
+    Format("memory snapshot of PyTorch", _is_memory_snapshot, kind="snapshot", key="memory-snapshot"),
     Format("flight recorder dump of PyTorch", _is_flight_recorder_pickle, kind="dump", key="flight-recorder"),
     Format("flight recorder dump of PyTorch", _is_flight_recorder_json, kind="dump", key="flight-recorder"),
     Format("a Python pickle", _is_pickle, instead="to read one may run code that is in it"),
@@ -125,9 +134,10 @@ FORMATS: tuple[Format, ...] = (
         instead="open the JSON of the profiler, from which it was made",
     ),
     Format(
-        "a log of nccl-tests",
-        _is_nccl_tests,
-        instead="it has bandwidths and no timeline; wltui collective says what a cluster's would be",
+        "a log of nccl-tests or of NCCL's inspector",
+        is_nccl_tests,
+        instead="it has bandwidths and no timeline; wltui collective --measured FILE shows them beside a "
+        "cluster's, --network busbw:FILE prices with them",
     ),
     Format("a log of DeepSpeed's communication", _is_deepspeed, instead=f"it has sums; {_PROFILE_IT}"),
     Format(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from simcore.workload.formats.format import FileHead, Format
-from simcore.workload.formats.protobuf import is_message, varint
+from simcore.workload.formats.protobuf import is_delimited
 
 _BLANKS = b" \t\r\n\f\v"
 
@@ -38,14 +38,7 @@ def _is_aicb_log(head: FileHead) -> bool:
 
 
 def _is_chakra(head: FileHead) -> bool:
-    """A varint length and that many bytes of protobuf; text never has the control bytes of one."""
-    raw = head.raw
-    if not any(byte < 32 and byte not in _BLANKS for byte in raw[:64]):
-        return False
-    length, start = varint(raw, 0)
-    if length == 0:  # proto3 leaves default values out: the metadata message may be empty
-        length, start = varint(raw, start)
-    return 0 < length <= len(raw) - start and is_message(raw[start : start + length])
+    return is_delimited(head.raw)
 
 
 # The first cell that is not empty of PyTorch's form, or a stage's line of the plain one.

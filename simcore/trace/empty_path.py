@@ -1,4 +1,4 @@
-"""The words of a critical path that dumps do not have: its source, without a segment."""
+"""The words of a critical path without a segment: of runs that have no step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource
 from simcore.trace.figures import PathSegment
 
 
-class HungPath(PathSource):
-    """The critical path of dumps, which is empty: a hung job has no step."""
+class EmptyPath(PathSource):
+    """The critical path of a hung job, or of memory snapshots."""
 
     def kind(self, track: int, span: int) -> str:
         return "wait"

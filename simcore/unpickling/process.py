@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from simcore.flight.worker import OF_FILE
+from simcore.unpickling.worker import OF_FILE
 
 _WORKER = Path(__file__).with_name("worker.py")
 # A process takes 20 ms to start, a dump of 2,000 entries 10 ms.
@@ -22,7 +22,8 @@ _DUMPS_A_PROCESS, _MOST_PROCESSES = 16, 8
 class _Process:
     """A process that reads dumps; another one takes its place when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, tables: Path) -> None:
+        self._tables = tables
         self._process: subprocess.Popen[bytes] | None = None
 
     def send(self, dump: bytes | str) -> None:
@@ -31,7 +32,7 @@ class _Process:
         if process is None:
             # -I and -S: neither the environment nor packages have a say in what it imports.
             process = self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_WORKER)],
+                [sys.executable, "-I", "-S", str(_WORKER), str(self._tables)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         assert process.stdin is not None
@@ -70,14 +71,15 @@ class _Process:
         return process.wait()
 
 
-def read_tables(dumps: Iterable[bytes | str], count: int) -> Iterator[dict[str, Any] | str]:
-    """Yields the table of each of `count` dumps, or why there is none, in their order. dumps: the bytes of
-    each, or the path of its file.
+def read_tables(tables: Path, dumps: Iterable[bytes | str], count: int) -> Iterator[dict[str, Any] | str]:
+    """Yields the table of each of `count` dumps, or why there is none, in their order.
 
-    The dumps are asked for when there is a process for them: no more of them are in memory.
+    tables: the file that makes them, as `worker.py` has it. dumps: the bytes of each, or the path of its
+    file. The dumps are asked for when there is a process for them: no more of them are in memory.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processes = [_Process() for _ in range(max(min(count // _DUMPS_A_PROCESS, cores, _MOST_PROCESSES), 1))]
+    most = max(min(count // _DUMPS_A_PROCESS, cores, _MOST_PROCESSES), 1)
+    processes = [_Process(tables) for _ in range(most)]
     try:
         left = iter(dumps)
         while True:

@@ -1,0 +1,187 @@
+"""Memory snapshots with the interface of every run: the history of each device, on one axis."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
+from typing import ClassVar
+
+from simcore.diagnostics import Cancelled, Diagnostic
+from simcore.parameters import Input, RunInput
+from simcore.ranks import RankSet
+from simcore.snapshots.call_sites import site_text
+from simcore.snapshots.history import BEFORE, NO_STACK, History
+from simcore.snapshots.record import SnapshotRecord
+from simcore.trace.accounts import account_names
+from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, StepShape
+from simcore.trace.findings import WhatIf
+from simcore.trace.graph import START, Graph
+from simcore.trace.run import Run
+from simcore.trace.spans import NONE, Column, Spans, Trace, Waits
+from simcore.trace.trace_graph import TraceGraph
+from simcore.trace.track import Track
+from simcore.workload.model import LARGEST
+
+# No account: nothing of a step is known.
+NAMES = account_names((), (), ("wait", "bubble", "idle"), {})
+# Behind the last event, so that what is held can be seen to go on; all of an axis without events.
+_MARGIN_PERCENT, _LEAST_MARGIN_NS = 2, 1_000
+
+
+class SnapshotInput(RunInput, frozen=True, dict=True):
+    """Memory snapshots; they take no parameters."""
+
+    opened: SnapshotRecord
+
+    of: ClassVar[Input] = "snapshot"
+    activity: ClassVar[str] = "reading"
+
+
+class HeldModel:
+    """What snapshots tell of memory, which stands in place of a model: see `ModelUse`."""
+
+    model_figures = imbalance = product_use = None
+    file_memory: tuple[FileMemory, ...] = ()
+    memory_unknown = other_model = rescaled = ""
+
+    def __init__(self, run: SnapshotAnalysis) -> None:
+        self._run = run
+
+    @cached_property
+    def memory_peaks(self) -> tuple[MemoryPeak, ...]:
+        return tuple(map(self._peak, range(len(self._run.histories))))
+
+    def _peak(self, track_id: int) -> MemoryPeak:
+        history = self._run.histories[track_id]
+        device, peak = history.device, history.peak
+        holders = []
+        for holder in history.holders_at(peak):
+            is_before = holder.stack == NO_STACK
+            text = "before the events" if is_before else site_text(device.stacks[holder.stack])
+            holders.append((text or "no stack recorded", holder.bytes))
+        return MemoryPeak(
+            device.id, history.allocated_at(peak), history.reserved_at(peak), history.most_reserved,
+            self._run.time_of(track_id, peak), self._run.annotation_at(track_id, peak), tuple(holders),
+        )  # fmt: skip
+
+    def memory_lane(self, track_id: int) -> MemoryLane:
+        history = self._run.histories[track_id]
+        times = array("q", [0, *self._run.times(track_id)])
+        resident = array("q", [history.base_allocated, *history.allocated])
+        name = f"memory, {history.device.name}"
+        return MemoryLane(-1, times, resident, max(history.most_reserved, 1), name)
+
+
+class SnapshotAnalysis(Run):
+    """The snapshots of a job, and all that is found in them, each figure once."""
+
+    # There is no step that could be timed: nothing has an account, a path or a slack.
+    timed = False
+
+    def __init__(self, setup: SnapshotInput) -> None:
+        self._setup = setup
+        self.record: SnapshotRecord = setup.opened
+        self._times: dict[int, array[int]] = {}
+
+    @property
+    def setup(self) -> SnapshotInput:
+        return self._setup
+
+    @cached_property
+    def model(self) -> HeldModel:
+        return HeldModel(self)
+
+    @cached_property
+    def histories(self) -> tuple[History, ...]:
+        """The history of each device."""
+        return tuple(map(History, self.record.devices))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self.record.diagnostics
+
+    # -- the axis ------------------------------------------------------------------------
+
+    @cached_property
+    def begin_us(self) -> int:
+        """The begin of the axis, us since 1970; 0 where no event states its time."""
+        times = [
+            min(history.events.time_us)
+            for history in self.histories
+            if history.has_times and len(history.events)
+        ]
+        return min(times, default=0)
+
+    def times(self, track_id: int) -> array[int]:
+        """Returns when each event of a device was, ns from the begin of the axis."""
+        if track_id not in self._times:
+            self._times[track_id] = self.histories[track_id].times(self.begin_us)
+        return self._times[track_id]
+
+    def time_of(self, track_id: int, event: int) -> int:
+        """Returns when an event of a device was, ns; 0 for BEFORE."""
+        return 0 if event == BEFORE else self.times(track_id)[event]
+
+    @cached_property
+    def length(self) -> int:
+        """The end of the axis, ns."""
+        last = max((times[-1] for track in self.tracks if (times := self.times(track.track_id))), default=0)
+        return min(last + max(last * _MARGIN_PERCENT // 100, _LEAST_MARGIN_NS), LARGEST)
+
+    def annotation_at(self, track_id: int, event: int) -> str | None:
+        """Returns the mark of the program that an event lies in, the last one set; None outside of all."""
+        device = self.record.devices[track_id]
+        if event == BEFORE or not device.annotations:
+            return None
+        time_us = device.events.time_us[event]
+        marks = sorted(device.annotations, key=lambda mark: mark.time_us)
+        inside: list[str] = []
+        for mark in marks[: bisect_right([mark.time_us for mark in marks], time_us)]:
+            if mark.stage.upper() == "END":
+                # An event of the same microsecond is still inside.
+                if mark.name in inside and mark.time_us < time_us:
+                    inside.remove(mark.name)
+            else:
+                inside.append(mark.name)
+        return inside[-1] if inside else None
+
+    # -- what every run has --------------------------------------------------------------
+
+    @property
+    def step_time_ns(self) -> int:
+        return 0
+
+    @cached_property
+    def shape(self) -> StepShape:
+        return StepShape(0, self.tracks)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """No spans: what is held is in the histories."""
+        nothing = [Spans(array("q"), array("q"), array("q"), bytearray(), bytearray()) for _ in self.tracks]
+        empty = [array("I") for _ in nothing]
+        columns = {name: lambda: Column([], empty) for name in ("name", "stream")}
+        waits = [Waits() for _ in nothing]
+        return Trace(nothing, waits, self.length, NAMES, [1] * len(nothing), NONE, True, columns)
+
+    def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+        """Returns a graph without nodes: there is no step that they could make."""
+        ids = [device.id for device in self.record.devices]
+        graph = Graph(len(ids), lambda node: ())
+        nothing: list[list[int]] = [[] for _ in ids]
+        return TraceGraph(graph, [0], 0, [START] * len(ids), ids, nothing, [NONE], lambda *of: NONE, None)
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """A track for each device."""
+        devices = enumerate(self.record.devices)
+        return tuple(Track(index, None, RankSet.of((device.id,))) for index, device in devices)
+
+    def _find_what_if(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+    ) -> list[WhatIf]:
+        if cancelled():
+            raise Cancelled
+        return []

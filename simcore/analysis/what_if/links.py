@@ -1,0 +1,47 @@
+"""Changes of a topology and of the paths of flows: a link that fails or has another rate, other paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simcore.names import ECMP_NAMES
+from simcore.simulation import Simulation
+from simcore.topology import parse_link_rates
+from simcore.trace.changes import Change
+
+_BALANCED = "balanced"
+# The factors on the rate of a link that are tried, with what each is called.
+_FACTORS = (("0", "fails"), ("0.5", "has half its rate"), ("2", "has twice its rate"))
+# With fewer ranks no switch of a server makes an all-reduce.
+_NVLS_LEAST_RANKS = 8
+
+
+def flow_changes(simulation: Simulation) -> Iterator[Change]:
+    """Yields other paths for flows, of a run under flows: perfectly balanced ones, rails by NVLink, and
+    all-reduces in the switches of servers.
+    """
+    topology, parameters = simulation.cluster.topology, simulation.parameters
+    if simulation.flow_report is None or topology is None:
+        return
+    if _BALANCED in ECMP_NAMES and parameters.ecmp != _BALANCED:
+        yield Change({"ecmp": _BALANCED}, meaning="every flow is spread over all equal paths: no collision")
+    if topology.rails() and parameters.pxn != "on":
+        yield Change({"pxn": "on"}, meaning="flows of all-reduces stay on their rail, over NVLink first")
+    is_hopper = topology.gpu_type in ("H100", "H800")
+    if is_hopper and parameters.nvls != "on" and simulation.layout.tp >= _NVLS_LEAST_RANKS:
+        yield Change({"nvls": "on"}, meaning="the switch of a server makes its all-reduces")
+
+
+def link_changes(simulation: Simulation, first: int, second: int) -> Iterator[Change]:
+    """Yields the link between two nodes failed, and with other rates."""
+    topology, rates = simulation.cluster.topology, simulation.parameters.link_rate
+    if topology is None:
+        return
+    ends = frozenset((first, second))
+    others = tuple(text for text in rates if ends not in parse_link_rates((text,)))
+    low, high = sorted(ends)
+    link = f"link {topology.name_of(low)} - {topology.name_of(high)}"
+    for factor, words in _FACTORS:
+        yield Change({"link_rate": (*others, f"{low}-{high}={factor}")}, f"{link} {words}")
+    if len(others) < len(rates):
+        yield Change({"link_rate": others}, f"{link} as the topology has it")

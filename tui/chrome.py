@@ -126,7 +126,7 @@ def _tabs(screens: Mapping[str, ScreenEntry], screen: str, whole: bool, gap: str
     """
     tabs: Line = [(" ", "")]
     for name, entry in screens.items():
-        title = f"{entry.key} {entry.title if whole else entry.short}"
+        title = f"{entry.key} {entry.title if whole else entry.short}".rstrip()
         if name == screen:
             tabs.append((f"[{title}]", "accent"))
             if not gap:
@@ -137,13 +137,15 @@ def _tabs(screens: Mapping[str, ScreenEntry], screen: str, whole: bool, gap: str
 
 
 def _narrow_tabs(screens: Mapping[str, ScreenEntry], screen: str, width: int) -> Line:
-    """Returns the screens in a row of their own: where not all titles fit, only that of the open one has
-    one.
+    """Returns the screens in a row of their own: where not all titles fit without that of the notes, only
+    that of the open one has one.
     """
-    # A run of several steps is measured, and no sweep is of one.
-    fewer = {name: screens[name] for name in screens if name != "sweep" or screen == "sweep"}
-    forms = [_tabs(screens, screen, False), _tabs(screens, screen, False, "")]
-    forms += [_tabs(fewer, screen, False, "")] if "steps" in screens else []
+    # The notes are counted in the row above.
+    nameless = {
+        name: entry._replace(short="") if name == "notes" != screen else entry
+        for name, entry in screens.items()
+    }
+    forms = [_tabs(some, screen, False, gap) for some, gap in ((screens, " "), (screens, ""), (nameless, ""))]
     keys: Line = [(" ", "")]
     for name, entry in screens.items():
         keys.append((f"[{entry.key} {entry.short}]", "accent") if name == screen else (f" {entry.key} ", ""))

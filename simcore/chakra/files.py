@@ -76,7 +76,9 @@ def is_trace_name(name: str) -> bool:
 
 def is_trace_json(data: bytes) -> bool:
     """Returns whether a file that begins with `data` is an execution trace in the JSON form."""
-    return data.lstrip()[:1] == b"{" and b'"traceEvents"' not in data and _NODES.search(data) is not None
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return False
+    return b'"traceEvents"' not in data and _NODES.search(data) is not None
 
 
 def is_trace(data: bytes) -> bool:

@@ -59,6 +59,9 @@ def read_json(path: str, data: bytes, table: TextTable) -> Columns:
         raise _refusal(path, "found lists that are too deep or a number that is too long") from None
     nodes: list[Any] = []
     for value in values:
+        if isinstance(value, list):
+            nodes += value
+            continue
         if not isinstance(value, dict):
             raise _refusal(path, "found no object, expected nodes of an execution trace")
         listed = value.get("workload_graph", value.get("nodes"))

@@ -6,6 +6,7 @@ reason says what the figures show.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -333,6 +334,27 @@ def _slow_link(ops: OpChanges) -> str:
     return "nothing waits for a slow port any more"
 
 
+def _link_rate(ops: OpChanges) -> str:
+    before, after = ops.changed_parameters["link_rate"]
+    changed = [text for text in after if text not in before]
+    if not changed:
+        return "links have the rates of the topology again"
+    ends, _, factor = printable(changed[0], _NAME_CELLS).partition("=")
+    does = "fails" if float(factor) == 0 else f"has {factor} times its rate"
+    return f"the link between nodes {ends.replace('-', ' and ')} {does}"
+
+
+def _other_job(ops: OpChanges) -> str:
+    _, after = ops.changed_parameters["other_job"]
+    if after is None:
+        return "no other job uses the links any more"
+    return f"{printable(os.path.basename(after), _NAME_CELLS)} uses the same links"
+
+
+def _job_gpus(ops: OpChanges) -> str:
+    return "jobs are on other GPUs, and their flows on other links"
+
+
 def _grad_reduce(ops: OpChanges) -> str:
     if ops.changed_parameters["overlap_grad_reduce"][1]:
         return "gradients are reduced beside the last backward"
@@ -417,6 +439,10 @@ REASONS: dict[str, Reason] = {
     "overlap_param_gather": Reason(_param_gather, _GRADIENTS),
     "slow_rank": Reason(_slow_rank, (BUSY, WAIT_ACCOUNT), _slowdown_ns),
     "slow_link": Reason(_slow_link, (*_EXPOSED, WAIT_ACCOUNT)),
+    "link_rate": Reason(_link_rate, (*_EXPOSED, WAIT_ACCOUNT)),
+    "other_job": Reason(_other_job, (*_EXPOSED, WAIT_ACCOUNT)),
+    "job_gpus": Reason(_job_gpus, (*_EXPOSED, WAIT_ACCOUNT)),
+    "other_job_gpus": Reason(_job_gpus, (*_EXPOSED, WAIT_ACCOUNT)),
     "compute_scale": Reason(_compute, (BUSY,), _compute_change_ns),
     "layer_scale": Reason(_compute, (BUSY,), _compute_change_ns),
     "time_scale": Reason(_time_scale, (BUSY, *_EXPOSED)),

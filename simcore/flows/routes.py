@@ -131,14 +131,14 @@ class Router:
             nodes = following
         return tuple(shares.items())
 
-    def alike(self) -> dict[int, int]:
+    def equal_links(self) -> dict[int, int]:
         """Returns a link for each link of switches that are joined to the same nodes at the same rates: of
         balanced flows all of these links carry the same.
         """
         topology = self.topology
         stands_for: dict[object, int] = {}
         first_switch = topology.gpus + len(topology.inner_switches)
-        joined = {
+        neighbors = {
             node: tuple((peer, *topology.links[index][2:]) for peer, index in self._near[node])
             for node in range(first_switch, topology.nodes)
         }
@@ -146,7 +146,7 @@ class Router:
         for index, link in enumerate(topology.links):
             for reverse, (one, other) in enumerate(((link.source, link.target), (link.target, link.source))):
                 # A GPU is one of a kind.
-                key = joined.get(one, one), joined.get(other, other)
+                key = neighbors.get(one, one), neighbors.get(other, other)
                 links[2 * index + reverse] = stands_for.setdefault(key, 2 * index + reverse)
         return links
 

@@ -171,14 +171,14 @@ class _Path:
         packets: PacketRules,
         plain: bool,
         window: int,
-        alike: Mapping[int, int] | None = None,
+        equal_links: Mapping[int, int] | None = None,
     ) -> None:
-        """alike: a link for those that always carry the same, of which one is enough to find rates."""
+        """equal_links: a link for those that always carry the same, of which one is enough to find rates."""
         # (link, share of the bytes) of all links.
         self.carried = route.spread or tuple((link, 1.0) for link in route.links)
         self.links = tuple(link for link, _ in self.carried)
         of_rates = list(
-            {(alike or {}).get(link, link): (link, share) for link, share in self.carried}.items()
+            {(equal_links or {}).get(link, link): (link, share) for link, share in self.carried}.items()
         )
         self.bundle: _Bundle | None = None
         rates = [topology.links[link // 2].gbps for link in route.links]
@@ -207,7 +207,7 @@ class _Path:
             back_ns += there.latency_ns + ack_ns
             wait_ns += packets.full_ns(there.gbps)
         backward = route.spread_back or tuple((link, 1.0) for link in route.back)
-        for link, share in {(alike or {}).get(link, link): share for link, share in backward}.items():
+        for link, share in {(equal_links or {}).get(link, link): share for link, share in backward}.items():
             ack_ns = packets.ack_ns(topology.links[link // 2].gbps)
             if ack_ns:
                 self.uses.append((link, ack_ns / packets.payload * share))
@@ -260,7 +260,7 @@ class FlowTraffic:
         self.rules = rules
         self.log = log
         self.router = Router(topology, rules.ecmp)
-        self._alike = self.router.alike() if rules.ecmp == "balanced" else None
+        self._equal_links = self.router.equal_links() if rules.ecmp == "balanced" else None
         self.now = 0
         self.last_end_ns = 0
         self.flows = 0
@@ -324,7 +324,7 @@ class FlowTraffic:
         path = self._paths.get(route)
         if path is None:
             path = self._paths[route] = _Path(
-                route, self.topology, self.rules.packets, self._plain, self._window, self._alike
+                route, self.topology, self.rules.packets, self._plain, self._window, self._equal_links
             )
             if route.spread and self.log is not None:
                 self.log.shares[path.links] = tuple(share for _, share in path.carried)
@@ -424,9 +424,9 @@ class FlowTraffic:
             busy = port[3] + (self.now - port[2] if port[2] >= 0 else 0)
             there = self.topology.links[link // 2]
             ends = (there.target, there.source) if link % 2 else (there.source, there.target)
-            alike = link if self._alike is None else self._alike[link]
-            full = self._full_ns.get(alike, 0)
-            mark = self._mark_times.get(alike)
+            equal_link = link if self._equal_links is None else self._equal_links[link]
+            full = self._full_ns.get(equal_link, 0)
+            mark = self._mark_times.get(equal_link)
             uses.append(
                 FlowPort(
                     *ends,

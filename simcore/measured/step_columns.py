@@ -87,30 +87,54 @@ def summarize_steps(
     starts = array("q", [start for _, start, _ in windows])
     ends = array("q", [end for _, _, end in windows])
     spent = [array("q", bytes(8 * len(windows))) for _ in KIND_WORDS]
-    # Until when compute runs, compute or communication, anything.
-    compute_over, comm_over, over = starts[:], starts[:], starts[:]
+    # By row until when compute runs, compute or communication, anything; the start of the last operation,
+    # and until when anything ran that began before that.
+    reached = [(start, start, start, start, start) for start in starts]
     calls: dict[CallKey, CallColumns] = {}
-    comm_ns, host_ns = spent[COMM], spent[HOST]
+    row, last_step = -1, None
+    begin = over_at = compute_over = comm_over = over = now = before = 0
+    # Of the row: compute by kind, then what is compute or communication, then all.
+    sums = [0] * len(KIND_WORDS)
+
+    def store() -> None:
+        if row >= 0:
+            reached[row] = compute_over, comm_over, over, now, before
+            for kind, ns in enumerate(sums):
+                spent[kind][row] = ns
+
     for op, (start, end, kind, step_number) in enumerate(
         zip(ops.start, ops.end, _kinds(ops), op_step, strict=True)
     ):
-        row = row_of.get(step_number)
-        if row is None:
+        if step_number != last_step:
+            # Operations of one step mostly follow each other: its sums are local meanwhile.
+            store()
+            last_step = step_number
+            row = row_of.get(step_number, -1)
+            if row >= 0:
+                begin, over_at = starts[row], ends[row]
+                compute_over, comm_over, over, now, before = reached[row]
+                sums = [column[row] for column in spent]
+        if row < 0:
             continue
         # What lies outside of a step is of a device that is at another one, too.
-        first, last = max(start, starts[row]), min(end, ends[row])
+        first = start if start > begin else begin
+        last = end if end < over_at else over_at
+        if start != now:
+            now, before = start, over
         if kind == COMM and op in collectives:
-            _add_call(calls, collectives[op], row, start, end, max(first - over[row], 0))
-        if kind < _COMPUTES and last > compute_over[row]:
-            spent[kind][row] += last - max(first, compute_over[row])
-            compute_over[row] = last
-        if kind < HOST and last > comm_over[row]:
+            _add_call(calls, collectives[op], row, start, end, first - before if first > before else 0)
+        if kind < _COMPUTES and last > compute_over:
+            sums[kind] += last - (first if first > compute_over else compute_over)
+            compute_over = last
+        if kind < HOST and last > comm_over:
             # Compute that begins later takes its part from it below.
-            comm_ns[row] += last - max(first, comm_over[row])
-            comm_over[row] = last
-        if last > over[row]:
-            host_ns[row] += last - max(first, over[row])
-            over[row] = last
+            sums[COMM] += last - (first if first > comm_over else comm_over)
+            comm_over = last
+        if last > over:
+            sums[HOST] += last - (first if first > over else over)
+            over = last
+    store()
+    comm_ns, host_ns = spent[COMM], spent[HOST]
     for row in range(len(windows)):
         host_ns[row] -= comm_ns[row]
         comm_ns[row] -= spent[FORWARD][row] + spent[BACKWARD][row] + spent[OTHER][row]

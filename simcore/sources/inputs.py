@@ -94,10 +94,9 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
         if file_format is not None and file_format.read is not None:
             _refuse_choice(options, "a workload file")
         return open_workload(path)
-    if kind in ("dump", "snapshot"):
+    if kind in ("snapshot", "dump"):
         _refuse_choice(options, "one file")
-        read = _read_dump if kind == "dump" else _read_snapshot
-        return read(path, read_file(path))
+        return (_read_snapshot if kind == "snapshot" else _read_dump)(path, read_file(path))
     # `#2` is an iteration of the file, as one of a directory is listed.
     step = options.step or (options.run or " ").partition("#")[2] or None
     is_iteration = (options.run or "").startswith("#")

@@ -26,6 +26,7 @@ class ResultsReader:
         self._read_bytes = 0
         self._line_count = 0
         self._parser = PointParser(path)
+        self._line_of: dict[int, int] = {}
 
     @property
     def unread_bytes(self) -> int:
@@ -56,8 +57,16 @@ class ResultsReader:
             self._line_count += 1
             if line.strip():
                 points.append(self._parser.parse(line, self._line_count))
+                self._check_once(points[-1].index)
         self._read_bytes += end
         return points
+
+    def _check_once(self, index: int) -> None:
+        """Raises `InputError` for a point of the current line that an earlier line has."""
+        earlier = self._line_of.setdefault(index, self._line_count)
+        if earlier != self._line_count:
+            message = f"found point {index} again, which is in line {earlier}: a sweep writes each once"
+            raise InputError(Diagnostic("error", "sweep-line", message, self.path, self._line_count))
 
 
 class ResultsFile:

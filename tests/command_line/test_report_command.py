@@ -135,7 +135,7 @@ def test_the_same_report_twice_is_the_same_text_whatever_the_hash_seed() -> None
 
 USAGE_ERRORS = [
     ([], "the following arguments are required: FILE, or --model NAME|FILE"),
-    ([SEED_002, "--bogus"], "unrecognized arguments: --bogus (see wltui report --help)"),
+    ([SEED_002, "--xyzzy"], "unrecognized arguments: --xyzzy (see wltui report --help)"),
     (
         [SEED_002, "more"],
         f"found two files, expected one: wltui compare {SEED_002} more holds them beside each other",

@@ -79,6 +79,14 @@ def test_the_forms_run_alike_with_groups_a_network_and_the_roofline(
     assert runs[0].step_time_ns > bare.step_time_ns
 
 
+def test_nodes_may_stand_in_a_list(forms: dict[str, Path]) -> None:
+    step_ns = run_of(forms["json"]).step_time_ns
+    for path in forms["json"].glob("w.*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8"))["nodes"]))
+    assert run_of(forms["json"]).step_time_ns == step_ns
+    assert run_of(forms["json"] / "w.1.json").step_time_ns == step_ns
+
+
 def test_ranks_send_along_the_pipeline_and_gather_in_their_stage(forms: dict[str, Path]) -> None:
     """Per micro-batch an activation goes from stage 0 to stage 1, and its gradient back."""
     opened = open_input(str(forms["json"]))

@@ -53,8 +53,8 @@ def test_one_link_for_those_that_are_alike_changes_nothing(
     topology, rules = TOPOLOGIES[name], FlowRules(model, 0, "balanced")
     before = run_of(topology, rules)
     links = range(2 * len(topology.links))
-    assert len(set(Router(topology, "balanced").alike().values())) < len(links)
-    monkeypatch.setattr(Router, "alike", lambda self: {link: link for link in links})
+    assert len(set(Router(topology, "balanced").equal_links().values())) < len(links)
+    monkeypatch.setattr(Router, "equal_links", lambda self: {link: link for link in links})
     every = run_of(topology, rules)
     assert before.ends == every.ends
     assert [port[:5] for port in before.report.ports] == [port[:5] for port in every.report.ports]

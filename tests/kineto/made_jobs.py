@@ -40,6 +40,8 @@ class Job:
     """By how much micro-batches may be longer, each on all stages of a dp rank."""
     has_lone_transfers: bool = False
     """Whether the first stage receives and the last one sends without a partner, too."""
+    comm_us: tuple[int, ...] = (2, 5)
+    """What a communication takes, one of these for each kind."""
     gc_us: int = 0
     """What garbage collection takes on one rank in each step."""
 
@@ -238,7 +240,7 @@ _USUAL_US = {FORWARD: 40, BACKWARD: 80, "optimizer": 9, "gc": 0}
 def durations(job: Job, replay: Replay) -> list[dict[Task, int]]:
     """The ns of each task in each step; multiples of 1 us, so that files state them exactly."""
     chance = random.Random(job.seed)
-    usual = {kind: chance.choice((2, 5, 60, 200)) for kind in sorted({task[2] for task in replay.after})}
+    usual = {kind: chance.choice(job.comm_us) for kind in sorted({task[2] for task in replay.after})}
     usual |= _USUAL_US
     steps = []
     for _ in range(job.steps):

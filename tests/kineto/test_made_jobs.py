@@ -35,6 +35,7 @@ def jobs(draw: st.DrawFn) -> Job:
         {lane: draw(st.sampled_from((1.0, 1.7, 6.0)))},
         uneven=draw(st.sampled_from((0.0, 1.0))),
         has_lone_transfers=draw(st.booleans()),
+        comm_us=(2, 5, 60, 200),
         gc_us=draw(st.sampled_from((0, 50))),
     )
 

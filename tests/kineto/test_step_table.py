@@ -233,7 +233,7 @@ def test_what_was_read_before_has_the_same_steps(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize(
     "job",
-    [Job(2, 2, 1, 3, 4, slow={(1, 0): 1.7}), Job(3, 1, 1, 2, 3, uneven=1.0), Job(2, 3, 2, 3, 2, True, 5)],
+    [Job(2, 2, 1, 3, 4, slow={(1, 0): 1.7}), Job(3, 1, 1, 2, 3, uneven=1.0), Job(2, 3, 2, 3, 2, True, 5, comm_us=(60, 200))],
 )
 def test_all_steps_as_a_chrome_trace_are_the_same_steps(tmp_path: Path, job: Job) -> None:
     """Accounts of all steps and of one, waits and lengths; planted: operations without their step."""

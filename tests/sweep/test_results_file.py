@@ -59,6 +59,14 @@ def test_a_reader_gets_what_comes_in_and_waits_for_the_end_of_a_line(tmp_path: P
     assert reader.unread_bytes == 0
 
 
+def test_a_point_that_is_there_twice_is_refused_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    _write(path, [made_point(0, 10), made_point(1, 20)])
+    path.write_bytes(path.read_bytes() + encode_point(made_point(1, 20)))
+    with pytest.raises(InputError, match=r"r\.jsonl:3: .*point 1 again.*line 2"):
+        ResultsReader(str(path)).read_new()
+
+
 def test_a_half_written_last_line_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "r"
     whole = b"".join(map(encode_point, POINTS))

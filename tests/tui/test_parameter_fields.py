@@ -359,6 +359,16 @@ def test_only_plain_decimal_numbers_are_taken(label: str, text: str) -> None:
         typed(label, text)
 
 
+def test_the_form_of_flows_shows_the_defaults_of_their_model() -> None:
+    simulation = simulation_of(network="flows", cluster="spectrum-x:8", dim=())
+    shown = {field.label: field.text(simulation) for field in fields_for(simulation)}
+    assert (shown["send latency"], shown["ecmp"], shown["link rate"]) == ("3000", "simai", "none")
+    assert (shown["other job"], shown["job gpus"]) == ("none", "none")
+    plain = simulation_of(network="flows", cluster="spectrum-x:8", dim=(), flow_model="plain")
+    shown = {field.label: field.text(plain) for field in fields_for(plain)}
+    assert (shown["send latency"], shown["ecmp"]) == ("0", "seeded")
+
+
 @pytest.mark.parametrize(
     ("step", "gone"), [({"prefill": 64}, "--zero"), ({"decode": 8, "context": 64}, "--global-batch")]
 )

@@ -133,6 +133,29 @@ async def test_a_filter_leaves_the_steps_of_a_rank_and_esc_removes_it(job: str) 
         assert len(view_of(app).table.lines) == 12
 
 
+async def test_more_steps_of_a_running_job_come_under_the_cursor(
+    tmp_path: Path, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_app()
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "train.log"
+    line = " iteration {}/ 99 | elapsed time per iteration (ms): {} |\n"
+    log.write_text("".join(line.format(step, 100 + step) for step in range(1, 4)))
+    app = WltuiApp(session_on("train.log"), first="steps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "l", "o", "g")
+        assert view_of(app).table.mark(view_of(app).line) == 3
+        log.write_text("".join(line.format(step, 100 + step) for step in range(1, 6)))
+        run = session_on("train.log").opened
+        app.session.reload(run, run)
+        app.show_everywhere(run)
+        await run_over(pilot)
+        view = view_of(app)
+        assert [view.table.mark(line) for line in range(5)] == [5, 4, 3, 2, 1]
+        assert view.table.mark(view.line) == 3
+
+
 async def test_a_run_of_one_step_says_so_and_its_row_of_screens_lacks_it(
     tmp_path: Path, make_app: MakeApp
 ) -> None:

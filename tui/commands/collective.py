@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simcore.collectives.nccl_tests import MeasuredCollective
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
+    from simcore.trace.ports import Ports
 
 SCHEMA = "wltui.collective/1"
 _MOST_LINKS = 8
@@ -117,6 +118,7 @@ def main(words: list[str]) -> int:
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
     report: FlowReport | None = None
+    ports: Ports | None = None
     slowed_ns: int | None = None
     if arguments.network != "flows":
         options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
@@ -132,6 +134,7 @@ def main(words: list[str]) -> int:
     elif arguments.network == "flows":
         from simcore.flows.alone import like_groups, run_collectives, slowed_end
         from simcore.flows.traffic import rules_of
+        from simcore.trace.ports import ports_of_flows
 
         if cluster.topology is None:
             raise UsageError(
@@ -144,13 +147,14 @@ def main(words: list[str]) -> int:
         runs = [run_collectives(cluster.topology, groups, collective, size, rules) for size in sizes]
         size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
         report = runs[-1].report
+        ports = ports_of_flows(report, cluster.topology, size_times[-1].last_ns)
         if len(sizes) == 1:
             slowed_ns = slowed_end(runs[0], cluster.topology, groups, collective, sizes[0])
     else:
         size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
     is_range = table is not None or ".." in arguments.size
     if arguments.json:
-        _print_json(collective, ranks, sizes, size_times, is_range, links, report, slowed_ns, table)
+        _print_json(collective, ranks, sizes, size_times, is_range, links, (report, ports, slowed_ns), table)
     elif table is not None:
         print("\n".join(_format_measured(cluster, shape, ranks, sizes, size_times, table)))
     elif is_range:
@@ -159,12 +163,9 @@ def main(words: list[str]) -> int:
         explanation_lines = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
         if links is not None:
             explanation_lines = _links_text(links, size_times[0].last_ns)
-        if report is not None:
+        if report is not None and ports is not None:
             from simcore.render.report.usage import port_lines
-            from simcore.trace.ports import ports_of_flows
 
-            assert cluster.topology is not None
-            ports = ports_of_flows(report, cluster.topology, size_times[0].last_ns)
             explanation_lines = port_lines(ports, report, everything=False, slowed_ns=slowed_ns)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
@@ -289,8 +290,7 @@ def _print_json(
     size_times: list[CompletionTimes],
     is_range: bool,
     links: list[LinkUse] | None,
-    report: FlowReport | None,
-    slowed_ns: int | None,
+    flows: tuple[FlowReport | None, Ports | None, int | None],
     table: MeasuredCollective | None,
 ) -> None:
     from simcore.render.report.json_text import json_text
@@ -314,10 +314,11 @@ def _print_json(
     values = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
     if links is not None and not is_range:
         values["links"] = [link._asdict() for link in links]
-    if report is not None and not is_range:
+    report, ports, slowed_ns = flows
+    if report is not None and ports is not None and not is_range:
         from simcore.render.report.usage import port_values
 
-        values.update(port_values(report, size_times[0].last_ns, slowed_ns))
+        values.update(port_values(report, ports, size_times[0].last_ns, slowed_ns))
     print(json_text(values))
 
 

@@ -25,6 +25,7 @@ class PortCursor:
     """The port."""
     time_ns: int = 0
     measure: str = LOAD
+    _measured: tuple[tuple[str, int], list[float], float] | None = None
 
     def __post_init__(self) -> None:
         if self.ports.by_heat:
@@ -77,34 +78,45 @@ class PortCursor:
 
     def values(self) -> list[float]:
         """Returns what each port's cell is of: a share of that of the fullest port."""
+        values, most = self._values()
+        return [value / most for value in values] if most else values
+
+    @property
+    def most(self) -> float:
+        """What the fullest port has of the measure."""
+        return self._values()[1]
+
+    def _values(self) -> tuple[list[float], float]:
+        """Returns the measure of each port, and the largest; most keys move the cursor alone."""
+        key = self.measure, self.time_ns if self.measure == NOW else 0
+        if self._measured is None or self._measured[0] != key:
+            values = self._measure_ports()
+            self._measured = key, values, max(values, default=0.0)
+        return self._measured[1:]
+
+    def _measure_ports(self) -> list[float]:
         ports = self.ports
         if self.measure == NOW:
-            values = [
+            return [
                 float(ports.count_at(index, self.time_ns)) if port.sends else 0.0
                 for index, port in enumerate(ports.all)
             ]
-        elif self.measure == FULL:
-            values = [float(port.held_ns) for port in ports.all]
-        else:
-            values = [ports.mean_load(index) for index in range(len(ports.all))]
-        most = max(values, default=0.0)
-        return [value / most for value in values] if most else values
+        if self.measure == FULL:
+            return [float(port.held_ns) for port in ports.all]
+        return [ports.mean_load(index) for index in range(len(ports.all))]
 
 
 def measure_words(cursor: PortCursor) -> str:
     """Returns what the cells are of, with the figure of the highest cell."""
-    ports, full = cursor.ports, "the highest"
+    ports, full, most = cursor.ports, "the highest", cursor.most
     if cursor.measure == NOW:
-        most = max((ports.count_at(index, cursor.time_ns) for index in ports.by_heat), default=0)
-        return f"flows at {duration(cursor.time_ns)}, {full}: {most}"
+        return f"flows at {duration(cursor.time_ns)}, {full}: {round(most)}"
     if cursor.measure == FULL:
-        most_ns = max((port.held_ns for port in ports.all), default=0)
         if ports.sends_noun == "message":
-            return f"how long messages wait, {full}: {duration(most_ns)}"
-        share = most_ns / ports.step_ns if ports.step_ns else 0.0
+            return f"how long messages wait, {full}: {duration(round(most))}"
+        share = most / ports.step_ns if ports.step_ns else 0.0
         return f"full, holding flows back, {full}: {100 * share:.1f} % of the step"
-    load = max((ports.mean_load(index) for index in ports.by_heat), default=0.0)
-    return f"load over the step, {full}: {100 * load:.1f} %"
+    return f"load over the step, {full}: {100 * most:.1f} %"
 
 
 def cell_words(cursor: PortCursor, width: int) -> str:

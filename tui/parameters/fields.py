@@ -203,6 +203,8 @@ def scrubbed_figure(value: float, direction: int, large: bool) -> float:
 
 
 _DEGREES = ("world", "tp", "ep", "pp", "cp")
+# Parameters of flows whose default is that of their model.
+_OF_FLOW_MODEL = ("send_latency", "ecmp")
 # Parameters whose values follow from the type of the GPU or NIC unless they are given.
 _OF_TYPE = ("nvlink", "nic")
 _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
@@ -246,6 +248,11 @@ class FlagField(ParameterField):
             return context.workload.as_written.dialect
         if self.flag.kind == "text":
             return "none"
+        if self.flag.field in _OF_FLOW_MODEL:
+            # Imported here: most runs send no flows.
+            from simcore.flows.traffic import rules_of
+
+            return getattr(rules_of(context.cluster.packets, context.setup.network), self.flag.field)
         if self.flag.field in _OF_TYPE:
             return simai_bandwidths(context.setup.parameters.part(NetworkParameters))[self.flag.field]
         if self.flag.field in FLOW_FIELDS:

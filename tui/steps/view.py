@@ -81,9 +81,13 @@ class StepsView(TableView):
 
     @property
     def _job(self) -> object:
-        """What all steps of a job have in common: other steps of it have the same table."""
-        setup = self.session.opened.setup
-        return setup.path, (setup.label or "").rpartition("#")[0]
+        """What all steps of a job have in common: other steps of it have the same table, until a running job
+        writes more of them.
+        """
+        setup, recording = self.session.opened.setup, self._recording
+        rank_steps = () if recording is None else recording.measured.rank_steps
+        count = sum(len(one.columns) for one in rank_steps)
+        return setup.path, (setup.label or "").rpartition("#")[0], count
 
     @property
     def has_table(self) -> bool:
@@ -111,10 +115,15 @@ class StepsView(TableView):
     def _show_table(self, steps: StepTable | None) -> None:
         if steps is None:
             return
+        before = self.table if self._subject is not None else None
+        here = self._current_mark() if before is not None else self._shown_step()
         self._subject, self._scales = self._job, {}
         self.table = StepListing(steps)
-        shown_step = self._shown_step()
-        self.line = self.table.line_of(shown_step) if shown_step is not None else steps.slowest_row
+        if before is not None:
+            # More steps of the same job.
+            self.table.filter(before.typed)
+            self.table.sort(before.key, before.descending)
+        self.line = self.table.line_of(here) if here is not None else steps.slowest_row
 
     def _shown_step(self) -> int | None:
         """Returns the number of the step on the screens."""

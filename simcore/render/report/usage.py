@@ -260,14 +260,29 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: in
     return lines
 
 
-def port_values(report: FlowReport, end_ns: int, slowed_ns: int | None) -> dict[str, Any]:
+def _port_details(ports: Ports, index: int) -> dict[str, Any]:
+    """Returns name, tier, load and what a port carried for which group and layer, where that is known."""
+    port = ports.all[index]
+    values: dict[str, Any] = {
+        "name": port.name,
+        "tier": ports.tiers[port.tier].name,
+        "load": round(ports.mean_load(index), 6),
+    }
+    if ports.has_purposes:
+        values["of"] = [
+            {"group": group, "layer": layer, "bytes": size} for group, layer, size in ports.purposes(index)
+        ]
+    return values
+
+
+def port_values(report: FlowReport, ports: Ports, end_ns: int, slowed_ns: int | None) -> dict[str, Any]:
     """Returns `last_flow_end_ns`, `flows`, `links` and `congestion`: the ports at which it slows flows down,
     and the range of the end without and with it.
     """
     return {
         "last_flow_end_ns": report.last_flow_end_ns,
         "flows": report.flows,
-        "links": [port.as_values() for port in report.ports],
+        "links": [port.as_values() | _port_details(ports, port.link) for port in report.ports],
         "congestion": {
             "control": report.control or None,
             "ports": [[port.source, port.target] for port in report.marked_ports()],
@@ -322,12 +337,10 @@ def _flow_lines(run: Run, options: PageOptions) -> list[str]:
 
 def _flow_json(run: Run, options: PageOptions) -> dict[str, Any]:
     report, two_jobs, ports = run.network.flow_report, run.network.two_jobs, run.network.ports
-    if report is None:
+    if report is None or ports is None:
         return {}
-    values = port_values(report, run.step_time_ns, run.network.slowed_step_ns)
-    return (
-        values if two_jobs is None or ports is None else values | {"two_jobs": _job_values(two_jobs, ports)}
-    )
+    jobs = {} if two_jobs is None else {"two_jobs": _job_values(two_jobs, ports)}
+    return port_values(report, ports, run.step_time_ns, run.network.slowed_step_ns) | jobs
 
 
 FLOWS: Section[Run] = Section("flows", _flow_lines, _flow_json)

@@ -72,8 +72,8 @@ class Peak(NamedTuple):
 def peaks() -> tuple[Peak, ...]:
     """Every row with its fullest stage."""
     parser = Parser()
-    add_parameters(parser)
     add_model(parser)
+    add_parameters(parser)
     found = []
     for row in json.loads(ROWS.read_text("utf-8")):
         given = [_here(word) for word in shlex.split(f"{row['command']} {row['engine']}")]

@@ -98,8 +98,8 @@ class Case(NamedTuple):
 def cases() -> tuple[Case, ...]:
     """Every row."""
     parser = Parser()
-    add_parameters(parser)
     add_model(parser)
+    add_parameters(parser)
     models: dict[str, tuple[Model, Workload, StepTimes]] = {}
     found = []
     restated = {row["id"]: row for row in json.loads(LAYOUTS.read_text("utf-8"))}

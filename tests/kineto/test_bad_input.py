@@ -382,13 +382,3 @@ def test_damaged_exports_and_gzip(tmp_path: Path, request: pytest.FixtureRequest
             path.write_bytes((_cut if number % 2 else _flipped)(data, drawn))
             _survives(path)
             path.unlink()
-
-
-def test_a_step_whose_report_does_not_fit_into_memory_is_refused_with_the_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"traceEvents": [event(ts=10 * number) for number in range(100)]}))
-    monkeypatch.setattr("simcore.kineto.opening.free_bytes", lambda: 80_000)
-    with pytest.raises(UsageError, match=r"100 operations .* about 90\.0 kB .* 80\.0 kB are free"):
-        open_input(str(path))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.names import ECMP_NAMES
 from simcore.simulation import Simulation
-from simcore.topology import parse_link_rates
 from simcore.trace.changes import Change
 
 _BALANCED = "balanced"
@@ -23,7 +21,7 @@ def flow_changes(simulation: Simulation) -> Iterator[Change]:
     topology, parameters = simulation.cluster.topology, simulation.parameters
     if simulation.flow_report is None or topology is None:
         return
-    if _BALANCED in ECMP_NAMES and parameters.ecmp != _BALANCED:
+    if parameters.ecmp != _BALANCED:
         yield Change({"ecmp": _BALANCED}, meaning="every flow is spread over all equal paths: no collision")
     if topology.rails() and parameters.pxn != "on":
         yield Change({"pxn": "on"}, meaning="flows of all-reduces stay on their rail, over NVLink first")
@@ -37,6 +35,9 @@ def link_changes(simulation: Simulation, first: int, second: int) -> Iterator[Ch
     topology, rates = simulation.cluster.topology, simulation.parameters.link_rate
     if topology is None:
         return
+    # Imported here: a run without a topology tries no link.
+    from simcore.topology import parse_link_rates
+
     ends = frozenset((first, second))
     others = tuple(text for text in rates if ends not in parse_link_rates((text,)))
     low, high = sorted(ends)

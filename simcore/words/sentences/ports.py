@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from simcore.analysis.ports import find_alone_ns
 from simcore.collectives import NAMES
 from simcore.diagnostics import printable
 from simcore.program.ops import CollectiveCost
@@ -168,6 +167,9 @@ def _find_slowest(run: RunSums, sends: Sequence[Send]) -> tuple[int | None, int 
     """Returns the duration of the collective of some flows that exceeds its time alone most, and that time;
     None of both where none exceeds it.
     """
+    # Imported here: only a run under flows has such a collective.
+    from simcore.analysis.ports import find_alone_ns
+
     worst: tuple[int | None, int | None] = None, None
     worst_ratio = _WORTH
     for purpose in dict.fromkeys(send.purpose for send in sends):

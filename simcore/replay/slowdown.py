@@ -75,7 +75,7 @@ class AsPeers(NamedTuple):
     steps: tuple[int, ...]
     """The numbers of the steps that are replayed."""
     before_ns: tuple[int, ...]
-    """The length of each, replayed."""
+    """The length of each, replayed; where each step has its own graph, as measured."""
     after_ns: tuple[int, ...]
     """Its length with that rank as its peers."""
 

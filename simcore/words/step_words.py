@@ -35,13 +35,15 @@ def describe_recurrence(table: StepTable) -> str:
     if count <= OFTEN * len(table):
         listed = ", ".join(f"rank {rank} in {count}" for rank, count in table.recurrence[:_LISTED])
         more = f" and {len(table.recurrence) - _LISTED} more" if len(table.recurrence) > _LISTED else ""
-        return f"No rank is last in most of the {len(table)} steps: {listed}{more}."
+        return f"No rank is the slowest in most of the {len(table)} steps: {listed}{more}."
     late_ns = sorted(row.late_ns for row in table.rows if row.last_rank == rank)
-    how = "waits less than its peers" if table.has_waits else "computes longer than its peers"
-    return (
-        f"Rank {rank} is last in {count} of {plural(len(table), 'step')}: it {how}, by "
-        f"{duration(late_ns[len(late_ns) // 2])} in the middle."
+    late = duration(late_ns[len(late_ns) // 2])
+    how = (
+        f"its peers wait for it, {late} longer than it waits"
+        if table.has_waits
+        else f"it computes {late} longer than its peers"
     )
+    return f"Rank {rank} is the slowest in {count} of {plural(len(table), 'step')}: {how} (median)."
 
 
 def describe_gain(findings: StepFindings) -> str:
@@ -51,11 +53,12 @@ def describe_gain(findings: StepFindings) -> str:
         return ""
     count = len(as_peers.steps)
     before, after = sum(as_peers.before_ns), sum(as_peers.after_ns)
+    # Where each step has its own graph, what it gains is taken off its measured length.
+    base = "measured" if findings.slowdown is None else "replayed"
     return (
-        f"Were rank {as_peers.rank} as its peers, the mean step would take "
-        f"{duration(round(after / count))} for "
-        f"{duration(round(before / count))} ({change_percent(before, after) or 'no change'}): "
-        f"{duration(as_peers.gain_ns)} less in {plural(count, 'step')}."
+        f"Were rank {as_peers.rank} as its peers, the mean of {count} {base} steps would be "
+        f"{duration(round(after / count))}, not {duration(round(before / count))} "
+        f"({change_percent(before, after) or 'no change'}): {duration(as_peers.gain_ns)} less in all."
     )
 
 

@@ -12,10 +12,11 @@ from simcore.words.step_words import describe_difference
 from tui.frame import cells
 from tui.listing import ListColumn, find_from
 
-STEP, TIME, CHANGE, LAST, LATE, DIFFERS = "step", "time", "change", "last", "late by", "differs most"
+STEP, TIME, CHANGE, SLOWEST, LATE = "step", "time", "change", "slowest", "late by"
+DIFFERS = "rank most off median"
 # Columns of the figures: (heading, size, left). With few cells what the others say is dropped first.
-_FIGURES = ((STEP, 4, False), (TIME, 9, False), (CHANGE, 7, False), (LAST, 4, False), (LATE, 9, False))
-_LEAST_WORDS, _MOST_WORDS = 16, 30
+_FIGURES = ((STEP, 4, False), (TIME, 9, False), (CHANGE, 7, False), (SLOWEST, 7, False), (LATE, 9, False))
+_LEAST_WORDS, _MOST_WORDS = 20, 30
 # Cells of a duration at the least, and of how many the longest is looked for.
 _LEAST_TIME, _MEASURED = 7, 1_000
 _FIGURE_CELLS = 12
@@ -39,21 +40,22 @@ class StepListing:
         self.lines: list[int] = list(range(len(steps)))
         self._differences: dict[int, str] = {}
         self._sizes = {
-            STEP: max(len(str(steps.steps[-1])), len(STEP)), LAST: max(len(str(steps.ranks[-1])), len(LAST)),
-            TIME: _cells_of(steps.ns), LATE: _cells_of([row.late_ns for row in steps.rows]),
+            STEP: max(len(str(steps.steps[-1])), len(STEP)), TIME: _cells_of(steps.ns),
+            SLOWEST: max(len(str(steps.ranks[-1])), len(SLOWEST)),
+            LATE: _cells_of([row.late_ns for row in steps.rows]),
         }  # fmt: skip
 
     @property
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         return {
-            STEP: ("step", False), TIME: ("ns", True), CHANGE: ("ns", True), LAST: ("last", False),
+            STEP: ("step", False), TIME: ("ns", True), CHANGE: ("ns", True), SLOWEST: ("slowest", False),
             LATE: ("late", True), **{heading: (name, True) for heading, name in self._names.items()},
         }  # fmt: skip
 
     def columns_for(self, width: int) -> list[ListColumn]:
         figures = [
             figure for figure in _FIGURES
-            if len(self.steps.ranks) > 1 or figure[0] not in (LAST, LATE)
+            if len(self.steps.ranks) > 1 or figure[0] not in (SLOWEST, LATE)
         ]  # fmt: skip
         room = width - 1 - sum(self._sizes.get(heading, size) + 1 for heading, size, _ in figures)
         if room < 0:
@@ -79,7 +81,7 @@ class StepListing:
         change = change_percent(median, row.ns) if row.ns < 2 * median else f"x {row.ns / median:.1f}"
         return {
             STEP: str(row.step), TIME: duration(row.ns), CHANGE: "=" if row.ns == median else change,
-            LAST: "" if row.last_rank is None else str(row.last_rank),
+            SLOWEST: "" if row.last_rank is None else str(row.last_rank),
             LATE: "" if row.last_rank is None else duration(row.late_ns), DIFFERS: self._difference(at),
             **{heading: self._figure(row.step, name) for heading, name in self._names.items()},
         }  # fmt: skip
@@ -90,7 +92,8 @@ class StepListing:
 
     def _difference(self, at: int) -> str:
         if at not in self._differences:
-            words = describe_difference(self.steps.find_difference(at))
+            # The heading has the word.
+            words = describe_difference(self.steps.find_difference(at)).removeprefix("rank ")
             self._differences[at] = cells(words, _MOST_WORDS)
         return self._differences[at]
 
@@ -106,9 +109,8 @@ class StepListing:
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         if not any(column.heading == LATE for column in columns):
             return ""
-        how = "waits" if self.steps.has_waits else "computes"
-        than = "less" if self.steps.has_waits else "longer"
-        return f"last: {how} {than} than its peers"
+        how = "its peers wait for it" if self.steps.has_waits else "computes longer than its peers"
+        return f"slowest: {how}"
 
     def sort(self, key: str, descending: bool) -> None:
         self.key, self.descending = key, descending
@@ -118,12 +120,12 @@ class StepListing:
         row = self.steps.rows[at]
         if self.key in LOG_FIGURES:
             return self._figures.get(row.step, {}).get(self.key, -1.0)
-        if self.key == "last":
+        if self.key == "slowest":
             return row.last_rank is None, row.last_rank or 0
         return {"step": row.step, "ns": row.ns, "late": row.late_ns}[self.key]
 
     def cannot_sort(self, heading: str) -> str:
-        return "" if heading in self.sorted_by else "what differs has no order: another column sorts"
+        return "" if heading in self.sorted_by else "what is off has no order: another column sorts"
 
     def filter(self, typed: str) -> None:
         self.typed = typed

@@ -218,6 +218,11 @@ WORDS: list[tuple[Sentence, str]] = [
         "lies outside of the ranks' own steps.",
     ),
     (
+        replace(IDLE, begin=None, is_cut_off=True),
+        "Compute is 60.0 % of the ranks' time. The largest other part, 25.0 %, is idle: waiting that the "
+        "file has cut off its communication; rank 2 has the most, 20.000 ms.",
+    ),
+    (
         SlotsAreEmpty(
             microbatches=1,
             stages=4,

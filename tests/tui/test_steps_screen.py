@@ -83,6 +83,11 @@ async def test_the_screen_says_who_is_slow_how_often_and_what_the_job_would_gain
         assert "Were rank 1 as its peers" in text
 
 
+async def test_the_summary_says_which_of_how_many_steps_it_shows(job: str) -> None:
+    rows = await frame_after(WltuiApp(session_on(job, "3")), (120, 45), ())
+    assert "step 3, 8 has all 12" in rows
+
+
 async def test_enter_opens_the_step_under_the_cursor(job: str) -> None:
     app = WltuiApp(session_on(job), first="steps")
     async with app.run_test(size=(120, 36)) as pilot:

@@ -128,9 +128,14 @@ def _set_keys(model: SummaryModel, cuts_words: bool, cuts_changes: bool) -> None
 
 
 def _step_title(run: Run) -> str:
-    if run.recording is None:
+    recording = run.recording
+    if recording is None:
         return "Step time"
-    return "Replayed step" if run.recording.is_replayed else "Measured step"
+    title = "Replayed step" if recording.is_replayed else "Measured step"
+    if not recording.has_several_steps or recording.run.shown_step is None:
+        return title
+    count = max(len(one.columns) for one in recording.run.rank_steps)
+    return f"{title} {recording.run.shown_step}, 8 has all {count}"
 
 
 def _title_with_count(title: str, table: SidePanel, rows: int) -> str:

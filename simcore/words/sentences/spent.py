@@ -28,6 +28,7 @@ _PLAIN_TEXTS = {
     "idle": "idle: host gaps, and the time before the first and after the last operation",
     "host": "the host's own operations",
 }
+_CUT_OFF = "idle: waiting that the file has cut off its communication"
 _NOT_COMPUTE = [index for index, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
 
 
@@ -85,6 +86,8 @@ class MostTime(Sentence, frozen=True, kw_only=True):
     """The gaps of the devices; None where the account is not idle, or the traces do not say when operations
     were launched.
     """
+    is_cut_off: bool = False
+    """Whether idle time is waiting that the file has cut off its communication."""
 
     @property
     def text(self) -> str:
@@ -103,6 +106,7 @@ class MostTime(Sentence, frozen=True, kw_only=True):
             start = f"The largest part of the {owner} time, {share}, is"
         what = _MESSAGE_WAIT if self.account == "wait" and self.with_messages else self.account
         words = _PLAIN_TEXTS.get(what) or f"{what.partition(' ')[2]} communication"
+        words = _CUT_OFF if self.is_cut_off else words
         if self.gaps is not None:
             words = self._format_gaps(self.gaps)
         words += "" if self.most is None else self._format_most(self.most)
@@ -181,6 +185,11 @@ def find_most_time(results: ReplayedRun) -> Iterator[MostTime]:
         outside_ns=outside_ns if outside_ns * _WORTH_OUTSIDE >= sum(totals) else 0,
         knows_waits=not (is_exposed and results.rendezvous.matches.unmatched),
         gaps=_find_gaps(results, totals[account_id]) if ACCOUNTS[account_id] == "idle" else None,
+        is_cut_off=(
+            ACCOUNTS[account_id] == "idle"
+            and _is_as_recorded(results)
+            and results.durations.takes_idle_as_waiting
+        ),
     )
 
 

@@ -465,16 +465,18 @@ class Costs:
             self._uneven(),
         )
 
-    def as_peers(self, rank: int) -> AsPeers | None:
+    def as_peers(self, rank: int, progress: Callable[[int, int], None]) -> AsPeers | None:
         """Returns the run with a rank, its id, that computes in each step as long as the median of the
-        others of its stage; None for a rank without peers.
+        others of its stage; None for a rank without peers. progress: takes how many of how many steps are
+        replayed.
         """
         lane = next((lane for lane, trace in self.lanes.items() if trace.rank == rank), None)
         peers = [other for other in self.lanes if lane is not None and other[1] == lane[1] and other != lane]
         if lane is None or not peers:
             return None
         before, after = [], []
-        for own in self.own:
+        for at, own in enumerate(self.own):
+            progress(at, len(self.own))
             compute = dict.fromkeys((lane, *peers), 0)
             for (dp, (stage, kind, _)), ns in zip(self.slots, own, strict=True):
                 if (dp, stage) in compute and kind in _COMPUTES:

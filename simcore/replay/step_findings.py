@@ -57,18 +57,24 @@ class StepFindings(Struct, frozen=True):
 
 
 def find_in_steps(
-    run: ReplayedRun, table: StepTable, cancelled: Callable[[], bool] = lambda: False
+    run: ReplayedRun, table: StepTable, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
 ) -> StepFindings:
-    """Returns what is found in a run of all steps as measured. Raises `Cancelled`."""
+    """Returns what is found in a run of all steps as measured. progress: takes how many of how many steps
+    are replayed. Raises `Cancelled`.
+    """
     costs = make_costs(run.measured)
     rank, count = next(iter(table.recurrence), (None, 0))
+    slowdown = None if costs is None else costs.slowdown()
     late_ns, as_peers = 0, None
     if rank is None or count <= OFTEN * len(table):
         rank = None
     else:
         late_ns = median_high(row.late_ns for row in table.rows if row.last_rank == rank)
-        as_peers = _replay_on_time(run, table, rank, cancelled) if costs is None else costs.as_peers(rank)
-    slowdown = None if costs is None else costs.slowdown()
+        as_peers = (
+            _replay_on_time(run, table, rank, cancelled, progress)
+            if costs is None
+            else costs.as_peers(rank, progress)
+        )
     cause = None if slowdown is None else find_cause(slowdown)
     return StepFindings(rank, count if rank is not None else 0, late_ns, as_peers, slowdown, cause)
 
@@ -99,7 +105,11 @@ def find_cause(slowdown: Slowdown) -> Cause | None:
 
 
 def _replay_on_time(
-    run: ReplayedRun, table: StepTable, rank: int, cancelled: Callable[[], bool]
+    run: ReplayedRun,
+    table: StepTable,
+    rank: int,
+    cancelled: Callable[[], bool],
+    progress: Callable[[int, int], None],
 ) -> AsPeers | None:
     """Returns the run with a rank that computes, and whose host takes, as long as the median of its peers;
     None where that is not known of any step.
@@ -114,6 +124,7 @@ def _replay_on_time(
     for row, step_number in enumerate(table.steps):
         if cancelled():
             raise Cancelled
+        progress(row, len(table))
         of_step = _step_run(measured, step_number)
         if of_step is None:
             continue

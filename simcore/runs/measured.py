@@ -104,17 +104,21 @@ class RecordedRun(ReplayedRun):
     @property
     def step_findings(self) -> StepFindings | None:
         """What is found in the steps of a run of all of them as measured; None of other runs."""
-        return self.find_in_steps(lambda: False)
+        return self.find_in_steps(lambda: False, lambda _, __: None)
 
     @cached_method
-    def find_in_steps(self, cancelled: Callable[[], bool]) -> StepFindings | None:
-        """Returns `step_findings`, computed now unless they are known. Raises `Cancelled`."""
+    def find_in_steps(
+        self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
+    ) -> StepFindings | None:
+        """Returns `step_findings`, computed now unless they are known. progress: takes how many of how many
+        steps are replayed. Raises `Cancelled`.
+        """
         table = self.step_table
         if table is None or self.scales is not None or not self.has_all_steps:
             return None
         from simcore.replay.step_findings import find_in_steps
 
-        return find_in_steps(self, table, cancelled)
+        return find_in_steps(self, table, cancelled, progress)
 
     @property
     def has_all_steps(self) -> bool:

@@ -83,6 +83,20 @@ async def test_the_screen_says_who_is_slow_how_often_and_what_the_job_would_gain
         assert "Were rank 1 as its peers" in text
 
 
+@pytest.mark.parametrize("published", [False, True], ids=["own graphs", "one graph"])
+def test_each_replayed_step_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: bool
+) -> None:
+    if not published:
+        monkeypatch.setattr("simcore.replay.step_findings.make_costs", lambda _: None)
+    path = trace(tmp_path, *events(JOB))
+    run = open_run(RunInput(open_input(path, OpeningOptions(step="all")), Parameters()))
+    counts: list[tuple[int, int]] = []
+    found = run.recording.find_in_steps(lambda: False, lambda *count: counts.append(count))  # type: ignore[union-attr]
+    assert (found.slowdown is not None) == published
+    assert counts == [(step, 12) for step in range(12)]
+
+
 async def test_the_summary_says_which_of_how_many_steps_it_shows(job: str) -> None:
     rows = await frame_after(WltuiApp(session_on(job, "3")), (120, 45), ())
     assert "step 3, 8 has all 12" in rows

@@ -41,7 +41,7 @@ NO_STEPS = "One step is recorded here: this screen lists the steps of files that
 SIMULATED = (
     "This screen lists the steps of a measured run: profiler traces, rank traces, Chrome traces or a log."
 )
-COUNTING, PENDING = "adding up all steps", "replaying all steps"
+COUNTING, PENDING = "adding up all steps", "reading and replaying all steps"
 # Rows of sentences on a low screen, and on a high one.
 _FEW_ROWS, _ROWS, _HIGH = 4, 7, 30
 # Rows that what comes later has, where sentences take one row and where they take two.
@@ -209,7 +209,9 @@ class StepsView(TableView):
         lines = word_lines([words for words in sentences if words], width, rows)
         if findings is not None:
             if findings == PENDING and len(lines) < rows:
-                lines.append([(f" {PENDING}", "dim")])
+                background = self._app.step_findings
+                words = f"replaying {background.finished} of {background.total} steps"
+                lines.append([(f" {words if background.total else PENDING}", "dim")])
             lines += [
                 [] for _ in range(min(rows, _NARROW_ROWS if width < _NARROW else _WIDE_ROWS) - len(lines))
             ]
@@ -226,14 +228,14 @@ class StepsView(TableView):
             return None
         session, label = self.session, self._label("all")
 
-        def find(_: Progress, cancelled: IsCancelled) -> StepFindings | str:
+        def find(progress: Progress, cancelled: IsCancelled) -> StepFindings | str:
             try:
                 run = recording
                 if not recording.has_all_steps:
                     if session.read is None or label is None:
                         return ""
                     run = cast("RecordedRun", session.read(label))
-                return run.find_in_steps(cancelled) or ""
+                return run.find_in_steps(cancelled, progress) or ""
             except (InputError, UsageError):
                 # All steps together do not fit into memory: what is known of each stays.
                 return ""

@@ -107,7 +107,7 @@ class Variants:
 
         other = replace(program, costs=tuple(map(even, program.costs)), packings=())
         folding = fold(
-            setup.layout, setup.cluster, other, setup.overrides, setup.rules.network.needs_all_ranks
+            setup.layout, setup.cluster, other, setup.overrides, setup.has_all_ranks
         )
         changes = time_changes(setup.overrides.time_scales, other, simulation.workload.name)
         other_job = price_other_job(simulation)

@@ -13,6 +13,7 @@ from simcore.sources.inputs import open_input
 from tests.kineto.made_jobs import Job, events
 from tests.kineto.test_chrome import span, trace
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import small
 from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_text_frames import frame_after
 from tui.app import MISSING, WltuiApp
@@ -233,3 +234,14 @@ def test_a_sparkline_shows_the_longest_of_several_steps(job: str) -> None:
     assert full == [steps.slowest_row * 4 // 12]
     assert line[full[0]][1].endswith("reversed")
     assert find_scale(steps, "waits").least_ns == 0
+
+
+async def test_no_key_of_the_screen_ends_the_program_on_a_run_without_steps(make_app: MakeApp) -> None:
+    # As with `--screen steps`, or a restored session.
+    app = make_app(small(), first="steps")
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in ("j", "k", "pagedown", "g", "G", "l", "h", "o", "O", "slash", "escape", "n", "backslash",
+                    "escape", "i", "b", "enter", "m"):  # fmt: skip
+            await app.action_open("steps")
+            await press(pilot, key)
+        assert app.is_running

@@ -142,7 +142,7 @@ class StepListing:
         words = typed.lower().split()
         if not words:
             return None
-        if len(words) == 1 and words[0].isdigit():
+        if len(words) == 1 and words[0].isdecimal():
             # A number is that of a step.
             targets = {at for at, step in enumerate(self.steps.steps) if step == int(words[0])}
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
@@ -264,6 +264,13 @@ class StepsView(TableView):
         ]
 
     # -- keys ----------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Returns whether a key does something: without a table only the one that leaves."""
+        is_of_table = any(
+            one.action.partition("(")[0] == action for one in self.BINDINGS if isinstance(one, Binding)
+        )
+        return self.has_table or not is_of_table or action == "leave"
 
     def action_measure(self) -> None:
         """Shows another measure in the heat."""

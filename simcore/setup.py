@@ -37,7 +37,7 @@ from simcore.workload.model import DegreeParameters, InputNetwork, ModelParamete
 
 # Parameters that jobs on one topology share.
 _OF_ALL_JOBS = (
-    "cluster", "system", "dim", "network", "link_rate", *FLOW_FIELDS,
+    "cluster", "system", "dim", "network", "dialect", "link_rate", *FLOW_FIELDS,
 )  # fmt: skip
 
 

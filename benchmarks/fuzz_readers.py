@@ -809,7 +809,6 @@ READERS = {
     "simcore/kineto/loading.py": "kineto",
     "simcore/kineto/nsys.py": "nsys",
     "simcore/kineto/opening.py": "kineto",
-    "simcore/kineto/values.py": "kineto",
     "simcore/measured/opening.py": "rank-trace",
     "simcore/model/gpu.py": "gpu",
     "simcore/model/huggingface.py": "config",

@@ -42,8 +42,8 @@ def jitter_of(overrides: Overrides) -> Jitter | None:
     return Jitter(overrides.jitter, overrides.seed)
 
 
-def _engine_of(program: Program) -> type[SharedNetworkEngine]:
-    """Returns the engine of a program on a network whose transmissions slow each other down."""
+def _sharing_engine(program: Program) -> type[SharedNetworkEngine]:
+    """Returns the engine of a network whose transmissions share ports."""
     if program.after_ns:
         from simcore.engine.one_stream import OneStreamEngine
 
@@ -137,7 +137,7 @@ class RunPricing:
         if self._sharing is not None:
             from simcore.engine.shared_queue import Traffic
 
-            engine = _engine_of(program)
+            engine = _sharing_engine(program)
             transmissions = self._changed_traffic(change)
             while True:
                 traffic = Traffic(transmissions, self._sharing.make_transport(folding))
@@ -163,7 +163,7 @@ class RunPricing:
                 run.transport = transport
                 traffic = Traffic(run._changed_traffic(changed), transport)
                 durations = run.durations(changed)
-                engine = _engine_of(run._program)
+                engine = _sharing_engine(run._program)
                 engines.append(engine(run._program, run._folding, durations, traffic, cancelled))
             times, other.other_times = run_together(engines)
             if not self._sharing.refine(transports[0]):

@@ -13,6 +13,7 @@ from simcore.sources.inputs import open_input
 from tests.kineto.made_jobs import Job, events
 from tests.kineto.test_chrome import span, trace
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import small
 from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_text_frames import frame_after
 from tui.app import MISSING, WltuiApp
@@ -156,6 +157,24 @@ async def test_more_steps_of_a_running_job_come_under_the_cursor(
         assert view.table.mark(view.line) == 3
 
 
+async def test_figures_of_a_log_are_columns_that_sort(
+    tmp_path: Path, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_app()
+    monkeypatch.chdir(tmp_path)
+    losses = {1: 9.5, 2: 7.25, 3: 8.5}
+    (tmp_path / "train.log").write_text("".join(
+        f" iteration {step}/ 99 | elapsed time per iteration (ms): 100 | lm loss: {loss} |\n"
+        for step, loss in losses.items()
+    ))  # fmt: skip
+    app = WltuiApp(session_on("train.log"), first="steps")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        assert [view_of(app).table.texts(line)["loss"] for line in range(3)] == ["9.5", "7.25", "8.5"]
+        await press(pilot, "l", "l", "l", "o")
+        assert [view_of(app).table.mark(line) for line in range(3)] == [1, 3, 2]
+
+
 async def test_a_run_of_one_step_says_so_and_its_row_of_screens_lacks_it(
     tmp_path: Path, make_app: MakeApp
 ) -> None:
@@ -215,3 +234,14 @@ def test_a_sparkline_shows_the_longest_of_several_steps(job: str) -> None:
     assert full == [steps.slowest_row * 4 // 12]
     assert line[full[0]][1].endswith("reversed")
     assert find_scale(steps, "waits").least_ns == 0
+
+
+async def test_no_key_of_the_screen_ends_the_program_on_a_run_without_steps(make_app: MakeApp) -> None:
+    # As with `--screen steps`, or a restored session.
+    app = make_app(small(), first="steps")
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in ("j", "k", "pagedown", "g", "G", "l", "h", "o", "O", "slash", "escape", "n", "backslash",
+                    "escape", "i", "b", "enter", "m"):  # fmt: skip
+            await app.action_open("steps")
+            await press(pilot, key)
+        assert app.is_running

@@ -14,6 +14,7 @@ from tests.tui.made_runs import line_text, lonely, run, seed, small, some_runs
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
 from tui.frame_view import styles
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.jumps import set_mark
 from tui.timeline.model import TimelineModel
 
 SIZES = [(120, 33), (80, 21)]
@@ -221,6 +222,17 @@ def test_a_legend_of_a_small_screen_names_the_glyph_of_lanes_of_communication() 
     assert "▌ exposed " in folded
     assert "exposed or busy" not in folded
     assert any("comm lanes: ▌ busy" in row for row in drawn(seed(), 160, 33, unfold=True))
+
+
+def test_another_size_is_drawn_at_once_as_it_is_drawn_again() -> None:
+    # The digits of the mark's time were those of the columns of the picture before.
+    model = TimelineModel(seed())
+    model.cursor_ns = 123_456_789
+    set_mark(model)
+    frame = TimelineFrame(BLOCKS, colour=True)
+    for width, height in ((60, 24), (240, 60), (80, 24), (1, 1), (120, 36)):
+        first = text_of(frame.draw(model, width, height))
+        assert first == text_of(frame.draw(model, width, height)), (width, height)
 
 
 def test_the_view_line_says_what_is_on_the_screen() -> None:

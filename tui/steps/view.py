@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
@@ -118,7 +118,10 @@ class StepsView(TableView):
         before = self.table if self._subject is not None else None
         here = self._current_mark() if before is not None else self._shown_step()
         self._subject, self._scales = self._job, {}
-        self.table = StepListing(steps)
+        recording = self._recording
+        recorded = None if recording is None else recording.measured.recorded
+        figures = {} if recorded is None else {one.step_number: one.figures for one in recorded.steps}
+        self.table = StepListing(steps, figures)
         if before is not None:
             # More steps of the same job.
             self.table.filter(before.typed)
@@ -261,6 +264,13 @@ class StepsView(TableView):
         ]
 
     # -- keys ----------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Returns whether a key does something: without a table only the one that leaves."""
+        is_of_table = any(
+            one.action.partition("(")[0] == action for one in self.BINDINGS if isinstance(one, Binding)
+        )
+        return self.has_table or not is_of_table or action == "leave"
 
     def action_measure(self) -> None:
         """Shows another measure in the heat."""

@@ -90,9 +90,11 @@ class TimelineFrame:
         ports = network.ports if tall and network.flow_report is not None else None
         tiers = 0 if ports is None else min(ports.used_tiers, max(height // _ROWS_A_TIER, 1))
         above = (_TALL_ABOVE + (memory is not None) + (heat is not None) + tiers) if tall else _LOW_ABOVE
+        columns = max(width - left - 1, 1)
+        # The digits of a time follow from the columns of this picture, not of the one before.
+        model.columns = columns
         status = _status(model, width, tall)
         below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
-        columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
         span_lines: list[Line] = []
         if below:

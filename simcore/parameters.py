@@ -27,7 +27,7 @@ from simcore.names import (
     TOPOLOGY_NAMES,
 )
 from simcore.records import Struct, asdict, replace
-from simcore.units import plain_number
+from simcore.units import is_whole, plain_number
 
 T = TypeVar("T", bound=Struct)
 P = TypeVar("P", bound="Parameters")
@@ -1319,7 +1319,7 @@ def parse_value(flag: Flag, text: str) -> Any:
     quoted = printable(text, 60)
     if flag.kind == "count":
         least, most = least_count(flag), _MOST.get(flag.field, _MOST_COUNT)
-        if not text.isascii() or not text.isdigit() or len(text) > 13 or not least <= int(text) <= most:
+        if not is_whole(text, 13) or not least <= int(text) <= most:
             limit = "2^40" if most == _MOST_COUNT else str(most)
             raise UsageError(f"{flag.option} {quoted}: a whole number from {least} to {limit} is expected")
         return int(text)

@@ -140,7 +140,7 @@ class RankSet:
         if 1 < len(self) == world:
             return "all ranks"
         text = self.words()
-        return f"rank {text}" if text.isdigit() else f"ranks {text}"
+        return f"rank {text}" if len(self) == 1 else f"ranks {text}"
 
     def __repr__(self) -> str:
         return f"RankSet({self.text()!r})"

@@ -21,7 +21,7 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, header_diagnostic, resolve_layout
 from simcore.names import Dialect
 from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
-from simcore.networks.model import NetworkModel
+from simcore.networks.model import MOST_BALANCED_RANKS, NetworkModel
 from simcore.parameters import FLOW_FIELDS, Input, Parameters, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
@@ -37,7 +37,7 @@ from simcore.workload.model import DegreeParameters, InputNetwork, ModelParamete
 
 # Parameters that jobs on one topology share.
 _OF_ALL_JOBS = (
-    "cluster", "system", "dim", "network", "link_rate", *FLOW_FIELDS,
+    "cluster", "system", "dim", "network", "dialect", "link_rate", *FLOW_FIELDS,
 )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ class Setup(RunInput, frozen=True, dict=True):
         if rules.queued:
             _check_queued(rules.network, parameters.network)
         if rules.is_one_stream:
-            _check_one_stream(parameters.network, parameters.schedule, parameters.pp)
+            _check_one_stream(parameters.network, parameters.ecmp, parameters.schedule, parameters.pp)
         cluster_parameters = parameters.part(ClusterParameters)
         choice = choose_cluster(cluster_parameters, self.input_network)
         layout, layout_diagnostics = self._resolve_layout(workload, choice)
@@ -145,7 +145,15 @@ class Setup(RunInput, frozen=True, dict=True):
     @property
     def unfolded(self) -> bool:
         """Whether every rank is simulated, not one of each class."""
-        return self.parameters.no_fold or self.rules.network.needs_all_ranks
+        return self.parameters.no_fold or self.has_all_ranks
+
+    @property
+    def has_all_ranks(self) -> bool:
+        """Whether the network of the run has every rank on its links. Balanced paths keep equal ranks equal:
+        of many ranks one of each class is enough.
+        """
+        can_fold = self.parameters.ecmp == "balanced" and self.layout.world > MOST_BALANCED_RANKS
+        return self.rules.network.needs_all_ranks and not can_fold
 
     @property
     def least_forward_bytes(self) -> int:
@@ -312,13 +320,15 @@ def _check_queued(model: NetworkModel, name: str) -> None:
         )
 
 
-def _check_one_stream(network: str, schedule: str | None, stages: int | None) -> None:
+def _check_one_stream(network: str, ecmp: str | None, schedule: str | None, stages: int | None) -> None:
     """Raises `UsageError` for what dialect simai-sim, with one collective at a time, cannot use."""
     if network.partition(":")[0] != "flows":
         raise UsageError(
             f"--network {printable(network, 60)}: dialect simai-sim sends flows, flows fits "
             "(--dialect simai runs on every network)"
         )
+    if ecmp == "balanced":
+        raise UsageError("--ecmp balanced: dialect simai-sim runs every rank; simai would fit")
     if schedule not in (None, "layer-loop"):
         raise UsageError(
             f"--schedule {printable(str(schedule), 60)}: dialect simai-sim runs the rows once "

@@ -346,12 +346,13 @@ def select(column: Sequence[int], indices: Sequence[int]) -> array[int]:
     >>> select(array("q", [5, 6, 7, 8]), array("i", [1, 2])), select([5, 6, 7], array("i", [2, 0]))
     (array('q', [6, 7]), array('q', [7, 5]))
     """
-    if isinstance(indices, array) and indices and indices[0] >= 0:
+    count = len(indices)
+    if isinstance(indices, array) and count and 0 <= indices[0] == indices[-1] - count + 1:
         # No sum carries into the next entry as long as each is one more than the one before.
         behind, before = (int.from_bytes(part, sys.byteorder) for part in (indices[1:], indices[:-1]))
         one = (1).to_bytes(indices.itemsize, sys.byteorder)
-        if behind - before == int.from_bytes(one * (len(indices) - 1), sys.byteorder):
-            part = column[indices[0] : indices[0] + len(indices)]
+        if behind - before == int.from_bytes(one * (count - 1), sys.byteorder):
+            part = column[indices[0] : indices[0] + count]
             return part if isinstance(part, array) and part.typecode == "q" else array("q", part)
     return array("q", map(column.__getitem__, indices))
 

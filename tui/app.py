@@ -83,7 +83,7 @@ class Footer(FrameView):
 # By screen why a run has none.
 MISSING = {
     "links": "this network has no links: --network flows and a topology as --cluster, or --network links",
-    "steps": "8 lists the steps of measured runs that have several; here is one",
+    "steps": "8 lists the steps of measured runs of several: this one has none to list",
 }
 
 

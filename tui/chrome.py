@@ -81,7 +81,7 @@ def _degrees(first: list[str]) -> list[str]:
     they are.
     """
     parts = [(fact, *fact.partition(": ")) for fact in first]
-    return [words if count.isdigit() and words else fact for fact, count, _, words in parts]
+    return [words if count.isdecimal() and words else fact for fact, count, _, words in parts]
 
 
 def _compact(first: list[str]) -> list[str]:

@@ -204,6 +204,32 @@ class Run:
             columns[figure] = [getattr(line.use, figure) for line in lines]
         return Table(columns)
 
+    def steps(self) -> Table:
+        """Returns a row for each step and rank of files of several steps, whichever step is shown; empty of
+        other runs.
+
+        Columns: step, rank; ns: how long it lasts on the rank, None where the rank lacks it; compute_ns,
+        wait_ns: until the last member of its communication has come; late_ns: how much less it waits than the
+        median of its peers.
+        """
+        recording = self._run.recording
+        table = None if recording is None else recording.as_read.step_table
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("step", "rank", "ns", "compute_ns", "wait_ns", "late_ns")
+        }
+        if table is None:
+            return Table(columns)
+        measures = (table.lengths, table.compute, table.waits, table.late)
+        for index, rank in enumerate(table.ranks):
+            is_there = [ns >= 0 for ns in table.lengths[index]]
+            columns["step"] += table.steps
+            columns["rank"] += [rank] * len(table)
+            for name, by_rank in zip(("ns", "compute_ns", "wait_ns", "late_ns"), measures, strict=True):
+                columns[name] += [
+                    ns if there else None for ns, there in zip(by_rank[index], is_there, strict=True)
+                ]
+        return Table(columns)
+
     def what_if(self) -> Table:
         """Returns a row for each change: the step with it, the greatest gain first.
 

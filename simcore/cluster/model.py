@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
 def direct_window(name: str) -> int:
     """Returns W of `direct<W>` or `one-direct<W>`, at most W messages in flight; 0 for any other name."""
     _, direct, digits = name.removeprefix("one-").partition("direct")
-    if not direct or not digits.isascii() or not digits.isdigit() or digits[0] == "0" or len(digits) > 7:
+    if not direct or not digits.isascii() or not digits.isdecimal() or digits[0] == "0" or len(digits) > 7:
         return 0
     return int(digits) if name in (f"direct{digits}", f"one-direct{digits}") else 0
 

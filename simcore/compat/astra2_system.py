@@ -14,6 +14,7 @@ from simcore.compat.astra2 import RemoteMemory, System
 from simcore.names import COLLECTIVES
 from simcore.parameters import MOST_CHUNKS
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 
 _CODE = "system-json"
 _MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL")
@@ -142,7 +143,7 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
         raise source.make_error("comm-groups", 'found no object, expected {"1": [0, 1], ...}')
     groups: dict[int, tuple[int, ...]] = {}
     for key, ranks in root.items():
-        if not (key.isascii() and key.isdigit() and len(key) < 10) or (int(key) == 0 and not with_zero):
+        if not is_whole(key, 9) or (int(key) == 0 and not with_zero):
             message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4"
             message += "; without --dialect it is a group)" if key == "0" else ")"
             raise source.make_error("comm-groups", message)

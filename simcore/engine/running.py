@@ -17,6 +17,7 @@ from simcore.records import NamedTuple
 if TYPE_CHECKING:
     from simcore.cluster import Cluster
     from simcore.engine.jitter import Jitter
+    from simcore.engine.shared_queue import SharedNetworkEngine
     from simcore.networks.model import PortTransport
 
 
@@ -39,6 +40,17 @@ def jitter_of(overrides: Overrides) -> Jitter | None:
     from simcore.engine.jitter import Jitter
 
     return Jitter(overrides.jitter, overrides.seed)
+
+
+def _sharing_engine(program: Program) -> type[SharedNetworkEngine]:
+    """Returns the engine of a network whose transmissions share ports."""
+    if program.after_ns:
+        from simcore.engine.one_stream import OneStreamEngine
+
+        return OneStreamEngine
+    from simcore.engine.shared_queue import SharedNetworkEngine
+
+    return SharedNetworkEngine
 
 
 class RunPricing:
@@ -123,13 +135,9 @@ class RunPricing:
         if self._sharing is not None and self._other_job is not None:
             return self._run_together(self._other_job, cancelled, change)
         if self._sharing is not None:
-            from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
+            from simcore.engine.shared_queue import Traffic
 
-            engine = SharedNetworkEngine
-            if program.after_ns:
-                from simcore.engine.one_stream import OneStreamEngine
-
-                engine = OneStreamEngine
+            engine = _sharing_engine(program)
             transmissions = self._changed_traffic(change)
             while True:
                 traffic = Traffic(transmissions, self._sharing.make_transport(folding))
@@ -143,7 +151,7 @@ class RunPricing:
         self, other: RunPricing, cancelled: Callable[[], bool], change: DurationChange | None
     ) -> Times:
         """Returns the times of a run of which all transmissions meet those of another one."""
-        from simcore.engine.shared_queue import SharedNetworkEngine, Traffic, run_together
+        from simcore.engine.shared_queue import Traffic, run_together
         from simcore.networks.flows import FlowNetwork
 
         assert isinstance(self._sharing, FlowNetwork)
@@ -155,7 +163,8 @@ class RunPricing:
                 run.transport = transport
                 traffic = Traffic(run._changed_traffic(changed), transport)
                 durations = run.durations(changed)
-                engines.append(SharedNetworkEngine(run._program, run._folding, durations, traffic, cancelled))
+                engine = _sharing_engine(run._program)
+                engines.append(engine(run._program, run._folding, durations, traffic, cancelled))
             times, other.other_times = run_together(engines)
             if not self._sharing.refine(transports[0]):
                 return times

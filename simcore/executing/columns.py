@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Hashable, Mapping
 
 from simcore.chakra.nodes import COLL, COLLECTIVE_WORDS, COMP, RECV, SEND, TYPE_WORDS, integer
 from simcore.executing.execution_result import ExecutionResult, group_name
 from simcore.trace.spans import NONE, Column
+
+# A number and the sign before it that stands for one.
+_DIGIT_RUN = re.compile(r"#?[0-9]+")
 
 
 def columns_of(executed: ExecutionResult) -> Mapping[str, Callable[[], Column]]:
@@ -93,13 +97,4 @@ def node_kind(executed: ExecutionResult, rank: int, index: int) -> str:
 
 def pattern_of(name: str) -> str:
     """Returns a name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
-    if not any(character.isdigit() for character in name):
-        return name
-    pattern: list[str] = []
-    for character in name:
-        if character.isascii() and character.isdigit():
-            if not pattern or pattern[-1] != "#":
-                pattern.append("#")
-        else:
-            pattern.append(character)
-    return "".join(pattern)
+    return _DIGIT_RUN.sub("#", name)

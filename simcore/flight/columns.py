@@ -15,6 +15,8 @@ if False:  # `typing` takes 5 ms to import.
 # The bytes that an entry takes at least.
 _LEAST_ENTRY = 16
 _MOST_SIZES = 256
+# A year, in ms.
+_MOST_DURATION_MS = 366 * 86_400_000
 
 STATES = ("scheduled", "started", "completed")
 _STATE_OF = {name: index for index, name in enumerate(STATES)}
@@ -44,7 +46,10 @@ def read_table(dump: object, size: int) -> dict[str, Any]:
     table["missing"] = [key for key in _DUMP_KEYS if key not in dump]
     for key in ("version", "nccl_version", "comm_lib_version"):
         table[key] = text_of(dump.get(key))
-    table["groups"], table["statuses"] = _groups(dump.get("pg_config")), _statuses(dump.get("pg_status"))
+    config, statuses = dump.get("pg_config"), dump.get("pg_status")
+    table["groups"], table["statuses"] = _groups(config), _statuses(statuses)
+    counts = {"pg_config": _count_wrong_groups(config), "pg_status": _count_wrong_statuses(statuses)}
+    table["wrong"] |= {name: count for name, count in counts.items() if count}
     return table
 
 
@@ -62,6 +67,32 @@ def _groups(config: object) -> list[tuple[str, str, str]]:
     return groups
 
 
+def _count_wrong_groups(config: object) -> int:
+    """Returns how many groups are none, or have members that are no ranks."""
+    if not isinstance(config, dict):
+        return int(config is not None)
+    groups = config.values()
+    return sum(not isinstance(group, dict) or not _are_ranks(group.get("ranks", "")) for group in groups)
+
+
+def _are_ranks(ranks: object) -> bool:
+    """Returns whether members are a list of ranks or its text."""
+    if isinstance(ranks, str):
+        return not ranks.strip("[]0123456789,. ")
+    return isinstance(ranks, (list, tuple)) and all(type(rank) is int and rank >= 0 for rank in ranks)
+
+
+def _count_wrong_statuses(statuses: object) -> int:
+    """Returns how many statuses of groups are none, or have numbers of calls that are none."""
+    if not isinstance(statuses, dict):
+        return int(statuses is not None)
+    return sum(
+        not isinstance(value, dict)
+        or any((call_id := value.get(name)) is not None and integer_of(call_id) != call_id for name in STATUS)
+        for value in statuses.values()
+    )
+
+
 def _statuses(statuses: object) -> list[tuple[int, int, int, int]]:
     """Returns (id of the group, last enqueued, last started, last completed)."""
     rows = []
@@ -70,7 +101,7 @@ def _statuses(statuses: object) -> list[tuple[int, int, int, int]]:
             enqueued, started, completed = (integer_of(value.get(name)) for name in STATUS)
             # JSON has keys of text alone.
             known_text = str(key)[:20]
-            is_id = known_text.isascii() and known_text.isdigit()
+            is_id = known_text.isascii() and known_text.isdecimal()
             rows.append((int(known_text) if is_id else NONE, enqueued, started, completed))
     return rows
 
@@ -121,12 +152,12 @@ class _Columns:
     def _durations(self) -> array[float]:
         """Returns the durations, ms; -1 of what has none."""
         values = self.values["duration_ms"]
-        try:
-            return array("d", values)
-        except (TypeError, OverflowError):
-            return array(
-                "d", [float(value) if type(value) is float else integer_of(value) for value in values]
-            )
+        fit = [type(value) in (int, float) and -1 <= value < _MOST_DURATION_MS for value in values]
+        wrong = fit.count(False) - values.count(None)
+        if wrong:
+            self.wrong["duration_ms"] = wrong
+        durations = zip(values, fit, strict=True)
+        return array("d", [value if is_duration else NONE for value, is_duration in durations])
 
     def _states(self) -> bytes:
         values = self.values["state"]

@@ -22,7 +22,7 @@ from simcore.flight.record import (
 )
 from simcore.ranks import RankSet
 from simcore.records import replace
-from simcore.units import plural
+from simcore.units import is_whole, plural
 from simcore.unpickling.process import read_tables
 from simcore.workload.formats import format_of
 from simcore.workload.ignored_files import IgnoredFiles
@@ -342,7 +342,7 @@ class _Reader:
 
 def _by_number(name: str) -> tuple[bool, int, str]:
     """Returns a key that sorts names that are numbers as numbers, before all others."""
-    is_number = name.isascii() and name.isdigit() and len(name) < 20
+    is_number = is_whole(name, 19)
     return not is_number, int(name) if is_number else 0, name
 
 

@@ -21,25 +21,39 @@ class FlowRun(NamedTuple):
 
 
 def run_collectives(
-    topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int, rules: FlowRules
+    topology: Topology,
+    groups: Sequence[Sequence[int]],
+    collective: str,
+    size: int,
+    rules: FlowRules,
+    algorithm: str = "",
 ) -> FlowRun:
     """Runs a collective of `size` bytes of the whole buffer in each group, which begin together."""
     traffic, ends = make_traffic(topology, rules), dict[int, int]()
     for index, ranks in enumerate(groups):
-        start_collective(traffic, ranks, collective, size, partial(ends.__setitem__, index))
+        start_collective(
+            traffic, ranks, collective, size, partial(ends.__setitem__, index), algorithm=algorithm
+        )
     traffic.run()
     finer = finer_rules(traffic)
     if finer is not None:
-        return run_collectives(topology, groups, collective, size, finer)
+        return run_collectives(topology, groups, collective, size, finer, algorithm)
     return FlowRun(tuple(ends[index] for index in range(len(groups))), traffic.report(), rules)
 
 
 def slowed_end(
-    run: FlowRun, topology: Topology, groups: Sequence[Sequence[int]], collective: str, size: int
+    run: FlowRun,
+    topology: Topology,
+    groups: Sequence[Sequence[int]],
+    collective: str,
+    size: int,
+    algorithm: str = "",
 ) -> int | None:
     """Returns when the last group has finished under congestion control; None where that is not told."""
     rules = slowed_rules(run.report, run.rules)
-    return None if rules is None else max(run_collectives(topology, groups, collective, size, rules).ends)
+    if rules is None:
+        return None
+    return max(run_collectives(topology, groups, collective, size, rules, algorithm).ends)
 
 
 def like_groups(npus: int, ranks: Sequence[int]) -> list[list[int]]:

@@ -2,8 +2,8 @@
 
 A ring has a channel for each rank of the group in a server; a rank's flow of a step starts when that of its
 predecessor of the step before has arrived, and after its own of the step before: of flows of a pair, one that
-overtakes the other waits for it. An all-to-all sends everything at once. NVLS sends chunks to the switch of a
-server and from there to all.
+overtakes the other waits for it. An all-to-all sends everything at once, and so do direct
+algorithms. Trees send chunks to their root and back, NVLS to the switch of a server and from there to all.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from simcore.flows.traffic import FlowTraffic
 # What a rank does between what it gets and what it sends then, ns, and more where it reduces.
 _REDUCE_NS = 30
 _NVLS_CHUNKS = 4
+_TREE_CHUNKS = 8
+# What a user may choose for the outermost dimension that a group crosses; "" as SimAI does.
+FLOW_ALGORITHMS = ("", "ring", "direct", "double-binary-tree")
 _NVLS_LEAST_RANKS = 8
 
 
@@ -198,6 +201,129 @@ class _Rings(Collective):
         self._arrive((ring[position], ring[following]), now)
 
 
+class _Direct(Collective):
+    """Shards go to all others at once; of an all-reduce again, when a rank has those of all."""
+
+    def __init__(self, is_reduced: bool, *args: Any) -> None:
+        super().__init__(*args)
+        count = len(self.ranks)
+        self._share = max(self.size // count, 1)
+        self._phases = 2 if is_reduced else 1
+        # By rank the shards of the first phase that it lacks, and itself until it begins.
+        self._lacks = dict.fromkeys(self.ranks, count)
+        self._expect(self._phases * count * (count - 1), self._phases * 2 * (count - 1))
+
+    def begin(self, rank: int) -> None:
+        self._send_all(rank, 1)
+        self._get(rank)
+
+    def _send_all(self, rank: int, phase: int) -> None:
+        for target in self.ranks:
+            if target != rank:
+                self._send(self._delay, rank, target, self._share, self._end_shard, (rank, target, phase))
+
+    def _end_shard(self, key: tuple[int, int, int], now: int) -> None:
+        source, target, phase = key
+        if phase == 1:
+            self._get(target)
+        self._arrive((source, target), now)
+
+    def _get(self, rank: int) -> None:
+        self._lacks[rank] -= 1
+        if not self._lacks[rank] and self._phases == 2:
+            self._send_all(rank, 2)
+
+
+def make_tree(ranks: Sequence[int]) -> dict[int, int | None]:
+    """Returns the parent of each rank in a binary tree, None of the root.
+
+    >>> make_tree([0, 1, 2, 3])
+    {2: None, 1: 2, 0: 1, 3: 2}
+    """
+    parents: dict[int, int | None] = {}
+    waiting: list[tuple[int, int, int | None]] = [(0, len(ranks), None)]
+    while waiting:
+        first, end, parent = waiting.pop()
+        if first < end:
+            middle = (first + end) // 2
+            parents[ranks[middle]] = parent
+            waiting += [(middle + 1, end, ranks[middle]), (first, middle, ranks[middle])]
+    return parents
+
+
+class _Trees(Collective):
+    """Two binary trees, each for half of the buffer: leaves of one are inside the other. Chunks go up to the
+    root, each reduced with those of the children, and down again; a rank sends a chunk to another when the
+    one before has arrived.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        ranks = self.ranks
+        self._parents = [make_tree(ranks), make_tree([*ranks[1:], ranks[0]])]
+        self._children: list[dict[int, list[int]]] = []
+        for parents in self._parents:
+            children: dict[int, list[int]] = {rank: [] for rank in ranks}
+            for rank, parent in parents.items():
+                if parent is not None:
+                    children[parent].append(rank)
+            self._children.append(children)
+        self._share = max(self.size // 2 // _TREE_CHUNKS, 1)
+        per_server = self._traffic.topology.gpus_per_server
+        if ranks[0] // per_server != ranks[-1] // per_server:
+            self._traffic.has_chains = self._traffic.has_mixed_rings = True
+        # (tree, rank, chunk) -> children whose part is missing, and the rank's own until it begins.
+        self._lacks: dict[tuple[int, int, int], int] = {}
+        # (tree, from, to) -> chunks that wait for the one on the way, the first of all.
+        self._lines: dict[tuple[int, int, int], list[int]] = {}
+        edges = 2 * (len(ranks) - 1)
+        self._expect(2 * edges * _TREE_CHUNKS, 0)
+        for parents in self._parents:
+            for rank, parent in parents.items():
+                for end in (rank, parent) if parent is not None else ():
+                    self._missing_of_rank[end] += 2 * _TREE_CHUNKS
+
+    def begin(self, rank: int) -> None:
+        for tree in range(2):
+            for chunk in range(_TREE_CHUNKS):
+                self._get_up(tree, rank, chunk)
+
+    def _get_up(self, tree: int, rank: int, chunk: int) -> None:
+        key = tree, rank, chunk
+        self._lacks[key] = self._lacks.get(key, len(self._children[tree][rank]) + 1) - 1
+        if not self._lacks[key]:
+            parent = self._parents[tree][rank]
+            if parent is None:
+                self._send_down(tree, rank, chunk)
+            else:
+                self._queue(tree, rank, parent, chunk)
+
+    def _send_down(self, tree: int, rank: int, chunk: int) -> None:
+        for child in self._children[tree][rank]:
+            self._queue(tree, rank, child, chunk)
+
+    def _queue(self, tree: int, source: int, target: int, chunk: int) -> None:
+        line = self._lines.setdefault((tree, source, target), [])
+        line.append(chunk)
+        if len(line) == 1:
+            self._send_first(tree, source, target)
+
+    def _send_first(self, tree: int, source: int, target: int) -> None:
+        self._send(self._delay, source, target, self._share, self._end_chunk, (tree, source, target))
+
+    def _end_chunk(self, key: tuple[int, int, int], now: int) -> None:
+        tree, source, target = key
+        line = self._lines[key]
+        chunk = line.pop(0)
+        if line:
+            self._send_first(*key)
+        if self._parents[tree][source] == target:
+            self._get_up(tree, target, chunk)
+        else:
+            self._send_down(tree, target, chunk)
+        self._arrive((source, target), now)
+
+
 class _Nvls(Collective):
     """Sends chunk after chunk to the switch of the server, which sends each down when all have come."""
 
@@ -240,16 +366,24 @@ def make_collective(
     over: Callable[[int], None],
     label: int = -1,
     rank_over: Callable[[int], None] = _pass,
+    algorithm: str = "",
 ) -> Collective | None:
-    """Returns a collective in which no rank has begun; None where it moves nothing."""
+    """Returns a collective in which no rank has begun; None where it moves nothing.
+
+    algorithm: one of `FLOW_ALGORITHMS`; trees are of all-reduces.
+    """
     if len(ranks) < 2 or not size:
         return None
     args = traffic, ranks, size, over, label, rank_over
     if collective == "ALLTOALL":
         return _AllToAll(*args)
-    if collective == "ALLREDUCE" and _is_nvls(traffic, ranks):
+    if collective == "ALLREDUCE" and not algorithm and _is_nvls(traffic, ranks):
         return _Nvls(*args)
     is_reduced = collective == "ALLREDUCE"
+    if algorithm == "direct":
+        return _Direct(is_reduced, *args)
+    if algorithm == "double-binary-tree" and is_reduced:
+        return _Trees(*args)
     steps = (len(ranks) - 1) * (2 if is_reduced else 1)
     return _Rings(traffic.rules.pxn and is_reduced, steps, collective != "ALLGATHER", *args)
 
@@ -261,9 +395,10 @@ def start_collective(
     size: int,
     over: Callable[[int], None],
     label: int = -1,
+    algorithm: str = "",
 ) -> None:
     """Begins a collective in all ranks at once."""
-    what = make_collective(traffic, ranks, collective, size, over, label)
+    what = make_collective(traffic, ranks, collective, size, over, label, algorithm=algorithm)
     if what is None:
         over(traffic.now)
         return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
+from typing import Any
 
 # What a flow takes of its links: (link, ns of it for each byte).
 Uses = Sequence[tuple[int, float]]
+_NO_CAP = float("inf")
 
 
 def fair_rates(
@@ -25,44 +27,43 @@ def fair_rates(
         link = max(shares, key=lambda link: shares[link])
         rate = 1.0 / (shares[link] * counts[0])
         return ([caps[0]], [-1]) if caps[0] < rate else ([rate], [link])
-    left: dict[int, float] = {}
-    weights: dict[int, float] = {}
-    there_by_link: dict[int, list[int]] = {}
+    # Link -> [what is left of it, what a unit of rate of those that still rise takes, how many these are,
+    # their bundles].
+    states: dict[int, list[Any]] = {}
     for index, entries in enumerate(uses):
         count = counts[index]
         for link, share in entries:
-            if link in weights:
-                weights[link] += share * count
-                there_by_link[link].append(index)
+            state = states.get(link)
+            if state is None:
+                states[link] = [1.0, share * count, 1, [index]]
             else:
-                left[link] = 1.0
-                weights[link] = share * count
-                there_by_link[link] = [index]
-    rising = {link: len(there) for link, there in there_by_link.items()}
-    heap = [(1.0 / weight, link) for link, weight in weights.items()]
+                state[1] += share * count
+                state[2] += 1
+                state[3].append(index)
+    heap = [(1.0 / state[1], link) for link, state in states.items()]
     heapify(heap)
-    capped = sorted(((cap, index) for index, cap in enumerate(caps) if cap != float("inf")), reverse=True)
+    capped = sorted(((cap, index) for index, cap in enumerate(caps) if cap != _NO_CAP), reverse=True)
     rates = [-1.0] * len(uses)
     bottlenecks = [-1] * len(uses)
     missing = len(uses)
 
     while missing:
-        while heap and not rising[heap[0][1]]:
+        while heap and not states[heap[0][1]][2]:
             heappop(heap)
         while capped and rates[capped[-1][1]] >= 0:
             capped.pop()
         level, link = heap[0]
-        current = max(level, left[link] / weights[link])
+        state = states[link]
+        current = max(level, state[0] / state[1])
         if current > level * (1 + 1e-12):
-            heappop(heap)
-            heappush(heap, (current, link))
+            heapreplace(heap, (current, link))
             continue
         if capped and capped[-1][0] <= level:
             level, index = capped.pop()
             stopping, link = [index], -1
         else:
             heappop(heap)
-            stopping = [index for index in there_by_link[link] if rates[index] < 0]
+            stopping = state[3]
         for index in stopping:
             if rates[index] >= 0:
                 continue
@@ -71,8 +72,9 @@ def fair_rates(
             missing -= 1
             count = counts[index]
             for other, share in uses[index]:
+                state = states[other]
                 weight = share * count
-                left[other] -= level * weight
-                weights[other] -= weight
-                rising[other] -= 1
+                state[0] -= level * weight
+                state[1] -= weight
+                state[2] -= 1
     return rates, bottlenecks

@@ -140,7 +140,7 @@ class PacketTraffic(FlowTraffic):
         self, route: Route, delay: int, size: int, arrived: Callable[[Any, int], None], key: Any, label: int
     ) -> None:
         if route not in self._packet_paths:
-            self._packet_paths[route] = self._make_path(route)
+            self._packet_paths[route] = self._make_packet_path(route)
         path = self._packet_paths[route]
         if path is None:
             super()._send_on(route, delay, size, arrived, key, label)
@@ -152,7 +152,7 @@ class PacketTraffic(FlowTraffic):
         source = self._source(route.links[0])
         heappush(self._events, (when, self.now, source, -self._next_id(), _BEGIN, flow))
 
-    def _make_path(self, route: Route) -> _PacketPath | None:
+    def _make_packet_path(self, route: Route) -> _PacketPath | None:
         """Returns the ports of a route; None inside a server."""
         if self.rules.detail == "outer" and self.topology.is_inner(self.topology.links[route.links[0] // 2]):
             return None

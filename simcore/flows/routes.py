@@ -8,6 +8,7 @@ Balanced flows are spread over all equal paths instead.
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 
 from simcore.records import NamedTuple
 from simcore.topology import PacketRules, Topology
@@ -209,17 +210,21 @@ class Router:
 
     def window_bytes(self, packets: PacketRules) -> int:
         """Returns the largest bandwidth-delay product of GPUs of an empty network, SimAI's window."""
-        topology = self.topology
-        most = 0
-        step = max(topology.gpus // _MOST_SOURCES, 1)
-        probe = Router(topology)
-        for source in range(0, topology.gpus, step):
-            for target in range(topology.gpus):
-                route = probe.route(source, target) if source != target else None
-                if route is None:
-                    continue
-                links = [topology.links[link // 2] for link in route.links]
-                rate = min(link.gbps for link in links)
-                rtt = sum(2 * int(link.latency_ns) + int(packets.payload * 8 / link.gbps) for link in links)
-                most = max(most, int(rtt * rate / 8))
-        return most
+        return _window_bytes(self.topology, packets.payload)
+
+
+@lru_cache(maxsize=8)
+def _window_bytes(topology: Topology, payload: int) -> int:
+    most = 0
+    step = max(topology.gpus // _MOST_SOURCES, 1)
+    probe = Router(topology)
+    for source in range(0, topology.gpus, step):
+        for target in range(topology.gpus):
+            route = probe.route(source, target) if source != target else None
+            if route is None:
+                continue
+            links = [topology.links[link // 2] for link in route.links]
+            rate = min(link.gbps for link in links)
+            rtt = sum(2 * int(link.latency_ns) + int(payload * 8 / link.gbps) for link in links)
+            most = max(most, int(rtt * rate / 8))
+    return most

@@ -23,9 +23,9 @@ START_NS = 10
 SEND_LATENCY_NS = 3000
 _START, _END, _ARRIVE, _SETTLE = range(4)
 # From so many bundles on, ends within this part of the time since flows began are taken together: 4,032 flows
-# of 64 GPUs end at 4,000 times, and all rates take 10 ms each time.
+# of 64 GPUs end at 4,000 times, and all rates take 10 ms each time. With half of it the last end is the same.
 _MANY_BUNDLES = 512
-_GRAIN = 0.01
+_GRAIN = 0.02
 _FIRST_PORT = 1e-6
 
 
@@ -153,16 +153,9 @@ class _Path:
     """A route with what its flows take of its links."""
 
     __slots__ = (
-        "bundle",
-        "cap",
-        "cap_waiting",
-        "carried",
-        "first_ns",
-        "is_outer",
-        "links",
-        "tail_ns",
+        "bundle", "cap", "cap_waiting", "carried", "first_ns", "is_outer", "lean_uses", "links", "tail_ns",
         "uses",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -190,6 +183,7 @@ class _Path:
         self.cap = self.cap_waiting = float("inf")
         if plain:
             self.uses = [(link, 8 / topology.links[link // 2].gbps * share) for link, (_, share) in of_rates]
+            self.lean_uses = self.uses
             self.tail_ns = latency
             self.first_ns: list[float] = []
             return
@@ -200,6 +194,12 @@ class _Path:
         ]
         # Of ports that would be full together the first holds its flows back, and no other has a queue.
         self.uses[0] = self.uses[0][0], self.uses[0][1] * (1 + _FIRST_PORT)
+        # As if as many acknowledgements came the other way as packets go.
+        self.lean_uses = [
+            (link, share * (1 + packets.ack_ns(gbps) / (packets.full_ns(gbps) or 1)))
+            for link, share in self.uses
+            for gbps in (topology.links[link // 2].gbps,)
+        ]
         back_ns = wait_ns = 0.0
         for link in route.back:
             there = topology.links[link // 2]
@@ -218,8 +218,34 @@ class _Path:
         self.first_ns = [ns / packets.payload for ns in full]
         if window:
             round_trip_ns = latency + sum(full) + slowest + back_ns
-            self.cap = window / round_trip_ns
+            cap = window / round_trip_ns
+            # One above the rate of its slowest link never holds it back.
+            if cap * max(share for _, share in self.uses) < 1:
+                self.cap = cap
             self.cap_waiting = window / (round_trip_ns + wait_ns)
+
+
+class _WeightedPath(_Path):
+    """Links that a flow crosses so many times at once."""
+
+    def __init__(self, weights: tuple[tuple[int, float], ...], topology: Topology, rules: FlowRules) -> None:
+        packets = rules.packets
+        self.bundle = None
+        self.carried = weights
+        self.links = tuple(link for link, _ in weights)
+        self.is_outer = False
+        self.cap = self.cap_waiting = float("inf")
+        self.tail_ns = 0
+        self.first_ns = []
+        self.uses = []
+        for link, weight in weights:
+            gbps = topology.links[link // 2].gbps
+            if rules.model == "plain":
+                self.uses.append((link, weight * 8 / gbps))
+            else:
+                ns = (packets.full_ns(gbps) or 1) + packets.ack_ns(gbps)
+                self.uses.append((link, weight * ns / packets.payload))
+        self.lean_uses = self.uses
 
 
 class _Bundle:
@@ -269,11 +295,12 @@ class FlowTraffic:
         window = self.router.window_bytes(packets) if packets.window and not self._plain else 0
         self._window = -(-window // packets.payload) * packets.payload
         self._paths: dict[Route, _Path] = {}
+        self._weighted_paths: dict[tuple[tuple[int, float], ...], _Path] = {}
         self._events: list[tuple[int, int, int, int, int, Any]] = []
         # The next number of an event: those of one time run in the order in which they were made.
         self._next_id = numbers(1).__next__
         # Bundles that move, since when any does, when rates were found last, and when they will be.
-        self._moving = 0
+        self._bundles: dict[_Bundle, None] = {}
         self._busy_since = 0
         self._settled_ns = 0
         self._due_ns = -1
@@ -323,14 +350,39 @@ class FlowTraffic:
     ) -> None:
         path = self._paths.get(route)
         if path is None:
-            path = self._paths[route] = _Path(
-                route, self.topology, self.rules.packets, self._plain, self._window, self._equal_links
-            )
+            path = self._paths[route] = self._make_path(route)
             if route.spread and self.log is not None:
                 self.log.shares[path.links] = tuple(share for _, share in path.carried)
         when = self.now + delay
         self.flows += 1
         self._push(when, _START, _Flow(path, size, when, arrived, key, label))
+
+    def _make_path(self, route: Route) -> _Path:
+        return _Path(route, self.topology, self.rules.packets, self._plain, self._window, self._equal_links)
+
+    def send_weighted(
+        self,
+        delay: int,
+        weights: tuple[tuple[int, float], ...],
+        size: int,
+        arrived: Callable[[Any, int], None],
+        key: Any,
+    ) -> None:
+        """Starts a flow `delay` ns from now that crosses each link so many times at once, and has arrived
+        when its last byte is sent.
+        """
+        path = self._weighted_paths.get(weights)
+        if path is None:
+            path = self._weighted_paths[weights] = _WeightedPath(weights, self.topology, self.rules)
+        self._push(self.now + delay, _START, _Flow(path, size, self.now + delay, arrived, key, -1))
+
+    def tail_ns(self, route: Route, size: int) -> int:
+        """Returns the ns from the last byte of a flow that is sent to its end."""
+        path = self._paths.get(route)
+        if path is None:
+            path = self._paths[route] = self._make_path(route)
+        last = min(size, self.rules.packets.payload)
+        return round(path.tail_ns + sum(path.first_ns) * last)
 
     def next_ns(self) -> int | None:
         """Returns the time of the next event; None without any."""
@@ -361,9 +413,13 @@ class FlowTraffic:
         if kind == _START:
             self._begin(item)
         elif kind == _END:
-            bundle, version = item
-            if bundle.version == version:
-                self._end(bundle)
+            # What has new rates since has an event of its own.
+            while item and (item[-1][0] <= self.now or item[-1][3] != item[-1][2].version):
+                _, _, bundle, version = item.pop()
+                if bundle.version == version:
+                    self._end(bundle)
+            if item:
+                self._push(item[-1][0], _END, item)
         elif kind == _ARRIVE:
             self.last_end_ns = max(self.last_end_ns, self.now)
             item.arrived(item.key, self.now)
@@ -375,7 +431,7 @@ class FlowTraffic:
         """
         if not self._touched:
             return
-        if not self._has_start and self._moving >= _MANY_BUNDLES:
+        if not self._has_start and len(self._bundles) >= _MANY_BUNDLES:
             due = self._settled_ns + int((self.now - self._busy_since) * _GRAIN)
             if self.now < due:
                 if self._due_ns != due:
@@ -384,6 +440,10 @@ class FlowTraffic:
                 return
         self._has_start = False
         self._settled_ns = self.now
+        if len(self._bundles) >= _MANY_BUNDLES:
+            # Most are connected: to look for those that are not takes longer than to share their links anew.
+            self._touched.clear()
+            self._share(list(self._bundles), list(self._bundles_on), is_lean=True)
         while self._touched:
             bundles, links = self._connected(next(iter(self._touched)))
             for link in links:
@@ -452,9 +512,9 @@ class FlowTraffic:
         bundle = path.bundle
         if bundle is None:
             bundle = path.bundle = _Bundle(path, self.now)
-            if not self._moving:
+            if not self._bundles:
                 self._busy_since = self.now
-            self._moving += 1
+            self._bundles[bundle] = None
             for link, _ in path.uses:
                 self._bundles_on.setdefault(link, {})[bundle] = None
         self._has_start = True
@@ -490,7 +550,7 @@ class FlowTraffic:
         bundle.version += 1
         if not ends:
             path.bundle = None
-            self._moving -= 1
+            del self._bundles[bundle]
             for link, _ in path.uses:
                 self._bundles_on[link].pop(bundle, None)
                 self._full(link, False)
@@ -524,12 +584,16 @@ class FlowTraffic:
                             waiting.append(other)
         return list(bundles), list(links)
 
-    def _share(self, bundles: list[_Bundle], links: list[int]) -> None:
+    def _share(self, bundles: list[_Bundle], links: list[int], is_lean: bool = False) -> None:
+        """Finds the rates of bundles on links that no other bundle uses. is_lean: acknowledgements take the
+        same share of all links.
+        """
         counts = [bundle.count for bundle in bundles]
         for bundle in bundles:
             self._serve(bundle)
         paths = [bundle.path for bundle in bundles]
-        rates, bottlenecks = fair_rates([path.uses for path in paths], counts, [path.cap for path in paths])
+        uses = [path.lean_uses if is_lean else path.uses for path in paths]
+        rates, bottlenecks = fair_rates(uses, counts, [path.cap for path in paths])
         full: dict[int, int] = {}
         for path, link, count in zip(paths, bottlenecks, counts, strict=True):
             # What acknowledgements take of a full port is no flow of it.
@@ -547,12 +611,16 @@ class FlowTraffic:
             self.is_coupled = any(
                 path.is_outer and rate > path.cap_waiting for path, rate in zip(paths, rates, strict=True)
             )
-        for bundle, rate, link in zip(bundles, rates, bottlenecks, strict=True):
+        now, order = self.now, []
+        for index, (bundle, rate, link) in enumerate(zip(bundles, rates, bottlenecks, strict=True)):
             bundle.rate = rate
             bundle.bottleneck = link
             bundle.version += 1
             wait = max(bundle.ends[0][0] - bundle.served, 0.0) / rate
-            self._push(self.now + int(wait + 0.999999), _END, (bundle, bundle.version))
+            order.append((now + int(wait + 0.999999), -index, bundle, bundle.version))
+        # One event for the first of these ends, and then for the next.
+        order.sort(reverse=True)
+        self._push(order[-1][0], _END, order)
 
     def _source(self, link: int) -> int:
         there = self.topology.links[link // 2]

@@ -13,6 +13,7 @@ from simcore.measured.matching import OPTIMIZER
 from simcore.measured.step_columns import RankSteps, summarize_steps
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.records import replace
+from simcore.units import is_whole
 
 ALL = "all"
 
@@ -26,7 +27,7 @@ def parse_iteration(text: str | None, path: str, rank_steps: Sequence[RankSteps]
         raise UsageError(
             f"--step {printable(text or '', 40)}: one iteration is recorded in {printable(path)}"
         )
-    if not (text or "").isdigit() or int(text or "") >= count:
+    if not is_whole(text or "", 12) or int(text or "") >= count:
         raise UsageError(
             f"--step: found {printable(text or '', 40)}, expected 0 to {count - 1} or all: the iterations of "
             f"{printable(path)}"

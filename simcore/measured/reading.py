@@ -25,6 +25,7 @@ from simcore.measured.columns import (
     SubColumns,
 )
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 from simcore.workload.formats.cell import Findings, TextCell, quoted, read_number
 from simcore.workload.formats.format import is_comment, without_bom
 from simcore.workload.model import LARGEST
@@ -307,7 +308,7 @@ class _Reader:
         stage_text = _text(fields, "stage")
         if stage_text is not None:
             # The other writer has the pipeline state under the key `stage`.
-            if stage_text.isascii() and stage_text.isdigit() and stage is None:
+            if is_whole(stage_text, len(stage_text)) and stage is None:
                 stage = self._count(fields, "stage", line_number)
             else:
                 state = state or stage_text
@@ -451,7 +452,7 @@ class _Reader:
         text = _text(fields, key)
         if text is None:
             return None
-        if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < _MOST_STAGE:
+        if is_whole(text, 10) and int(text) < _MOST_STAGE:
             return int(text)
         cell = TextCell(text, line_number, fields[key].column)
         expected = "a whole number below 2147483648"

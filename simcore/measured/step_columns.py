@@ -92,6 +92,8 @@ def summarize_steps(
     reached = [(start, start, start, start, start) for start in starts]
     calls: dict[CallKey, CallColumns] = {}
     row, last_step = -1, None
+    # Of the operations that begin now the call that has the idle time before them: its columns, index, end.
+    idle_call: tuple[CallColumns, int, int] | None = None
     begin = over_at = compute_over = comm_over = over = now = before = 0
     # Of the row: compute by kind, then what is compute or communication, then all.
     sums = [0] * len(KIND_WORDS)
@@ -113,6 +115,7 @@ def summarize_steps(
             if row >= 0:
                 begin, over_at = starts[row], ends[row]
                 compute_over, comm_over, over, now, before = reached[row]
+                idle_call = None
                 sums = [column[row] for column in spent]
         if row < 0:
             continue
@@ -121,8 +124,15 @@ def summarize_steps(
         last = end if end < over_at else over_at
         if start != now:
             now, before = start, over
+            idle_call = None
         if kind == COMM and op in collectives:
-            _add_call(calls, collectives[op], row, start, end, first - before if first > before else 0)
+            columns = _add_call(calls, collectives[op], row, start, end)
+            # Of calls that begin at once the longest has the idle time before them: it counts once.
+            if first > before and (idle_call is None or end > idle_call[2]):
+                if idle_call is not None:
+                    idle_call[0].idle[idle_call[1]] = 0
+                columns.idle[-1] = first - before
+                idle_call = columns, len(columns.idle) - 1, end
         if kind < _COMPUTES and last > compute_over:
             sums[kind] += last - (first if first > compute_over else compute_over)
             compute_over = last
@@ -151,8 +161,8 @@ _TRANSLATED = bytes(_KIND_OF).ljust(256, b"\0")
 
 
 def _add_call(
-    calls: dict[CallKey, CallColumns], info: CollectiveInfo, row: int, start: int, end: int, idle: int
-) -> None:
+    calls: dict[CallKey, CallColumns], info: CollectiveInfo, row: int, start: int, end: int
+) -> CallColumns:
     key = info.operation, info.group, info.ranks, info.peer
     columns = calls.get(key)
     if columns is None:
@@ -160,7 +170,8 @@ def _add_call(
     columns.row.append(row)
     columns.start.append(start)
     columns.end.append(end)
-    columns.idle.append(idle)
+    columns.idle.append(0)
+    return columns
 
 
 def join_steps(parts: Sequence[StepColumns]) -> StepColumns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from simcore.kernel_names import short_name
 from simcore.names import GROUP_KINDS
+from simcore.units import is_whole
 
 # Categories of spans of a measured run, in the order of report columns. Compute by its purpose; communication
 # by group; `comm` is communication of a kind that has no name here; `host` is neither (loading a batch);
@@ -97,9 +98,7 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
     if text is None or not (text.startswith("[") and text.endswith("]")) or len(text) > 400:
         return None
     dimensions = [word.strip() for word in text[1:-1].split(",")]
-    if len(dimensions) > _MOST_DIMENSIONS or not all(
-        word.isascii() and word.isdigit() and len(word) < 16 for word in dimensions
-    ):
+    if len(dimensions) > _MOST_DIMENSIONS or not all(is_whole(word, 15) for word in dimensions):
         return None
     return tuple(map(int, dimensions))
 

@@ -8,6 +8,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.aicb import NEWEST, VERSIONS, AicbConfig
 from simcore.model.sizes import Mla
+from simcore.units import is_whole
 
 # Argument -> AICB's default.
 _COUNTS = {
@@ -109,7 +110,7 @@ def _config(values: dict[str, str | None]) -> AicbConfig:
         text = values.get(name)
         if name not in values:
             return _COUNTS[name]
-        if text is None or not text.isascii() or not text.isdigit() or len(text) > 13 or int(text) > _MOST:
+        if text is None or not is_whole(text, 13) or int(text) > _MOST:
             quoted = "nothing" if text is None else printable(text, 40)
             raise UsageError(f"--aicb-args --{name}: found {quoted}, expected a whole number")
         return int(text)

@@ -6,10 +6,10 @@ SimAI and SimuMax. Every other field is of no cost, or is reported, so that none
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.units import is_whole
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layer_num"),
@@ -160,9 +160,8 @@ class Fields:
         self.used.update(names)
         for name in names:
             value = self.table.get(name)
-            if isinstance(value, list) and value and all(item == value[0] for item in value):
-                # One for each layer (Hunyuan).
-                value = value[0]
+            if isinstance(value, list) and meaning != "layers":
+                value = self._value_of_layers(name, value)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -178,9 +177,21 @@ class Fields:
             )
         return int(default)
 
+    def _value_of_layers(self, name: str, values: list[Any]) -> Any:
+        """Returns the value of a list with one for each layer (Hunyuan). Raises InputError for another."""
+        layers = self.count("layers", 0)
+        if not values or len(values) < layers or any(item != values[0] for item in values):
+            expected = f"a whole number, or the same one for each of the {layers} layers"
+            raise refusal(self.path, f"{name}: found {quote_value(values)}, expected {expected}")
+        return values[0]
+
     def has(self, meaning: str) -> bool:
-        """Returns whether a size is given, above 0."""
+        """Returns whether a size is given, above 0. Raises InputError for what is no size."""
         names = SPELLINGS.get(meaning, (meaning,))
+        for name in names:
+            value = self.table.get(name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, list))):
+                raise refusal(self.path, f"{name}: found {quote_value(value)}, expected a whole number")
         return any(self.table.get(name) for name in names) or bool(self.defaults.get(meaning))
 
     def value(self, name: str) -> Any:
@@ -190,8 +201,10 @@ class Fields:
         return self.defaults.get(name) if value is None else value
 
     def truth(self, name: str, default: bool = False) -> bool:
-        """Returns whether a field is true."""
+        """Returns whether a field is true. Raises InputError for what is neither true nor false."""
         value = self.value(name)
+        if value is not None and value not in (0, 1):
+            raise refusal(self.path, f"{name}: found {quote_value(value)}, expected true or false")
         return default if value is None else bool(value)
 
     def sequence(self, name: str, count: int | None = None) -> list[Any] | None:
@@ -210,10 +223,26 @@ class Fields:
         return value if count is None else value[:count]
 
     def dropout(self, *names: str) -> bool:
-        """Returns whether any of the fields is a rate above 0."""
+        """Returns whether any of the fields is a rate above 0. Raises InputError for what is no rate."""
         self.used.update(names)
-        rates = [self.table.get(name) for name in names]
-        return any(isinstance(rate, (int, float)) and rate > 0 for rate in rates)
+        rates = {name: rate for name in names if (rate := self.table.get(name)) is not None}
+        for name, rate in rates.items():
+            if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
+                raise refusal(self.path, f"{name}: found {quote_value(rate)}, expected a rate from 0 to 1")
+        return any(rates.values())
+
+    def indices(self, name: str, value: object) -> list[int]:
+        """Returns the layers that a list, or a text like `3,4,5`, names. Raises InputError for what is none.
+
+        value: of the field `name`; none where it is None.
+        """
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",")] if value.strip() else []
+        parts: list[Any] = [] if value is None else value if isinstance(value, list) else [None]
+        layers = [int(part) for part in parts if (type(part) is int and part >= 0) or _is_layer(part)]
+        if len(layers) < len(parts):
+            raise refusal(self.path, f"{name}: found {quote_value(value)}, expected the numbers of layers")
+        return layers
 
     def note_unpriced(self, message: str) -> None:
         """Notes what changes the cost of a run and is not priced."""
@@ -246,11 +275,9 @@ def merge_tables(*tables: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def as_indices(value: object) -> Sequence[int]:
-    """Returns the whole numbers of a list or of a text like `3,4,5`."""
-    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
-    texts = [str(part).strip() for part in parts]
-    return [int(text) for text in texts if text.isascii() and text.isdigit()]
+def _is_layer(value: object) -> bool:
+    """Returns whether a value is the text of a layer's number."""
+    return isinstance(value, str) and is_whole(value, 9)
 
 
 def refusal(path: str, message: str, location: tuple[int, int] | None = None) -> InputError:

@@ -7,7 +7,7 @@ make a plain `Model`; of several kinds, one with a `Model` for each.
 from __future__ import annotations
 
 from simcore.model.families import Family
-from simcore.model.fields import Fields, as_indices, quote_value, refusal
+from simcore.model.fields import Fields, quote_value, refusal
 from simcore.model.mixers import Compression, DeltaNet, Indexer, Mamba
 from simcore.model.sizes import MOST_LAYERS, Model
 from simcore.records import replace
@@ -81,7 +81,7 @@ def _attention_words(fields: Fields, family: Family, base: Model) -> list[str]:
         return [*(["sparse" if flag else "full" for flag in flags]), *["full"] * (layers - len(flags))]
     linear = fields.value("linear_attn_config")
     if isinstance(linear, dict) and linear.get("full_attn_layers") is not None:
-        full = set(as_indices(linear["full_attn_layers"]))
+        full = set(fields.indices("full_attn_layers", linear["full_attn_layers"]))
         return ["full" if layer + 1 in full else "linear" for layer in range(layers)]
     interval = fields.count("full_attention_interval", 0)
     if interval:
@@ -154,12 +154,12 @@ def _expert_flags(fields: Fields, base: Model) -> list[bool]:
         return [bool(flag) for flag in fields.sequence("moe_layer_freq", layers) or ()]
     for name in ("moe_layers_enum", "moe_layers"):
         if fields.value(name):
-            with_experts = set(as_indices(fields.value(name)))
+            with_experts = set(fields.indices(name, fields.value(name)))
             return [layer in with_experts for layer in range(layers)]
     step = fields.count("interleave_moe_layer_step", 0) or fields.count("decoder_sparse_step", 1)
     every = fields.count("moe_layer_freq", 1) or fields.count("moe_layer_interval", 1) or 1
     fields.used.add("moe_layer_interval")
-    without = set(as_indices(fields.value("mlp_only_layers")))
+    without = set(fields.indices("mlp_only_layers", fields.value("mlp_only_layers")))
     last = fields.count("moe_layer_end_index", layers)
     first = base.moe.dense_layers
     return [

@@ -17,6 +17,9 @@ from simcore.model.families import FAMILIES
 from simcore.model.fields import SPELLINGS, quote_value, refusal
 from simcore.model.toml_text import TomlProblem, locate_in_table, parse_toml, read_text
 
+# No size of a model is larger.
+_MOST = 1 << 40
+
 
 def map_fields(path: str, whole: dict[str, Any], map_path: str) -> tuple[dict[str, Any], str | None]:
     """Returns a configuration with its fields as `fields.py` knows them, and its family; None for its own.
@@ -45,6 +48,10 @@ def map_fields(path: str, whole: dict[str, Any], map_path: str) -> tuple[dict[st
     mapped = dict(whole)
     for ours, theirs in fields.items():
         location = locate_in_table(text, "fields", ours)
+        is_value = isinstance(theirs, bool) or (isinstance(theirs, int) and 0 <= theirs <= _MOST)
+        if not is_value and not isinstance(theirs, str):
+            message = f"{printable(ours, 40)}: found {quote_value(theirs)}, expected a field, or its value"
+            raise refusal(map_path, message, location)
         value = _look_up(whole, theirs) if isinstance(theirs, str) else theirs
         if value is None:
             message = f"{printable(ours, 40)}: found no {quote_value(theirs)} in {printable(path, 60)}"

@@ -12,7 +12,7 @@ from functools import lru_cache
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.imbalance import LOGNORMAL, read_sigma
 from simcore.records import NamedTuple, Struct
-from simcore.units import plural
+from simcore.units import is_whole, plural
 from simcore.workload.model import ModelParameters
 
 # Above this most documents have a hundredth of the mean.
@@ -138,7 +138,7 @@ def _read_lengths(
         words = content.replace(",", " ").split()
         if not words or (not lengths and content.partition(",")[0].strip().lower() in _HEADERS):
             continue
-        cells = [int(word) if _is_whole(word) else -1 for word in words]
+        cells = [int(word) if is_whole(word, 15) else -1 for word in words]
         if min(cells) < 0 or len(cells) < 3 or 0 in cells[2:]:
             raise refusal(
                 f"found {printable(content.strip(), 40)}, expected a dp rank, a micro-batch and lengths in "
@@ -170,7 +170,3 @@ def _read_lengths(
         tuple(PackedMicrobatch.of(lengths[replica, microbatch]) for microbatch in range(microbatches))
         for replica in range(replicas)
     ]
-
-
-def _is_whole(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) <= 15

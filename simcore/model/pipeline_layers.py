@@ -15,6 +15,7 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.sizes import Model
 from simcore.names import V_SCHEDULES
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 from simcore.workload.model import ModelParameters
 
 _MOST_LAYERS = 65536
@@ -191,7 +192,7 @@ def _parse_stage_layers(text: str, layers: int, pp: int, chunks: int) -> list[tu
 
 def is_count(text: str) -> bool:
     """Returns whether a text is a number from 1 to 99,999."""
-    return text.isascii() and text.isdigit() and len(text) < 6 and int(text) > 0
+    return is_whole(text, 5) and int(text) > 0
 
 
 def count_layout_chunks(parameters: ModelParameters, pp: int) -> int:

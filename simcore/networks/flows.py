@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError, printable
-from simcore.flows.collectives import Collective, estimate_flows, make_collective, start_collective
+from simcore.flows.collectives import (
+    FLOW_ALGORITHMS,
+    Collective,
+    estimate_flows,
+    make_collective,
+    start_collective,
+)
 from simcore.flows.log import FlowLog, Transmission
 from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
-from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
+from simcore.networks.model import (
+    MOST_BALANCED_RANKS,
+    GroupCollective,
+    Network,
+    NetworkParameters,
+    PortTransport,
+)
 from simcore.networks.simulated_alone import SimulatedAlone
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
@@ -27,6 +39,9 @@ if TYPE_CHECKING:
 # Some 20,000 flows are simulated in a second where ports are shared: more than these would take minutes.
 MOST_FLOWS = 4_000_000
 _PER_SECOND = 20_000
+_NOT_FOLDED = (
+    "{}: not with --ecmp balanced of many ranks, where one of each class is simulated; --no-fold has all"
+)
 
 
 class FlowPayload(NamedTuple):
@@ -34,10 +49,12 @@ class FlowPayload(NamedTuple):
 
     collective: str | None
     size: int
+    algorithm: str = ""
+    """One of `FLOW_ALGORITHMS`."""
 
     def scaled(self, factor: float) -> FlowPayload:
         """Returns the payload with `factor` times the bytes: no duration of a flow is known before."""
-        return self if factor == 1.0 else FlowPayload(self.collective, round(self.size * factor))
+        return self if factor == 1.0 else self._replace(size=round(self.size * factor))
 
 
 class FlowTransport:
@@ -75,6 +92,7 @@ class FlowTransport:
                 payload.size,
                 lambda _: self._over.append(token),
                 label,
+                payload.algorithm,
             )
         elif not payload.size:
             self._over.append(token)
@@ -112,6 +130,7 @@ class FlowTransport:
             collective = make_collective(
                 self.traffic, ranks, payload.collective, payload.size, lambda _: None,
                 self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+                payload.algorithm,
             )  # fmt: skip
             if collective is None:
                 self._over.append(token)
@@ -151,6 +170,8 @@ class FlowNetwork(SimulatedAlone):
     rules: FlowRules = FlowRules()
     gpus: tuple[int, ...] = ()
     """The GPU of each rank, () where they have the same numbers."""
+    layout: Layout | None = None
+    """The groups of the ranks."""
 
     def gpu_of(self, rank: int) -> int:
         """Returns the GPU that a rank is on."""
@@ -160,7 +181,10 @@ class FlowNetwork(SimulatedAlone):
         assert self.cluster.topology is not None
         traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
         gpus = list(map(self.gpu_of, ranks))
-        start_collective(traffic, gpus, group_collective.collective, group_collective.size, lambda _: None)
+        collective = group_collective.collective
+        algorithm = flow_algorithm(self.cluster, group_collective.shape, collective)
+        size = group_collective.size
+        start_collective(traffic, gpus, collective, size, lambda _: None, algorithm=algorithm)
         traffic.run()
         return traffic.last_end_ns
 
@@ -181,18 +205,33 @@ class FlowNetwork(SimulatedAlone):
         return self.cluster.topology.words()
 
     def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> FlowPayload:
-        return FlowPayload(collective, size)
+        return FlowPayload(collective, size, flow_algorithm(self.cluster, shape, collective))
 
     def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> FlowPayload:
         return FlowPayload(None, size)
 
     def make_transport(self, folding: Folding) -> PortTransport:
+        if self._is_folded(folding):
+            # Imported here: few runs are folded.
+            from simcore.networks.balanced import BalancedTransport
+
+            if self.gpus:
+                raise UsageError(_NOT_FOLDED.format("--job-gpus"))
+            assert self.cluster.topology is not None
+            assert self.layout is not None
+            return BalancedTransport(self.cluster.topology, self.rules, self.layout, folding)
         return self._transport(folding, self._make_traffic(), 0)
+
+    def _is_folded(self, folding: Folding) -> bool:
+        """Returns whether one rank of each class is simulated."""
+        return self.layout is not None and len(folding.classes) < self.layout.world
 
     def make_transports(
         self, folding: Folding, other: FlowNetwork, other_folding: Folding
     ) -> tuple[PortTransport, PortTransport]:
         """Returns the transports of this run and of another one, whose flows meet."""
+        if self._is_folded(folding) or other._is_folded(other_folding):
+            raise UsageError(_NOT_FOLDED.format("--other-job"))
         traffic = self._make_traffic()
         return self._transport(folding, traffic, 0), other._transport(other_folding, traffic, 1)
 
@@ -210,7 +249,8 @@ class FlowNetwork(SimulatedAlone):
 
     def refine(self, transport: PortTransport) -> bool:
         """Returns whether the run is made again, as packets, after what its shares have shown."""
-        assert isinstance(transport, FlowTransport)
+        if not isinstance(transport, FlowTransport):
+            return False
         finer = finer_rules(transport.traffic)
         if finer is None:
             return False
@@ -218,6 +258,8 @@ class FlowNetwork(SimulatedAlone):
         return True
 
     def check_size(self, program: Program, folding: Folding) -> None:
+        if self._is_folded(folding):
+            return
         total = 0.0
         assert self.cluster.topology is not None
         per_server = self.cluster.topology.gpus_per_server
@@ -229,10 +271,33 @@ class FlowNetwork(SimulatedAlone):
                     members = folding.group_classes[rank_class.groups[cost.group]].shape.members
                     total += estimate_flows(cost.collective, members, per_server) / max(members, 1)
         if total > MOST_FLOWS:
+            can_fold = self.layout is not None and self.layout.world > MOST_BALANCED_RANKS
+            faster = "--ecmp balanced, without --no-fold," if can_fold else "--network shared"
             raise UsageError(
                 f"--network flows: the step is about {round(total)} flows, some {round(total / _PER_SECOND)} "
-                f"s: at most {MOST_FLOWS} are simulated; --network shared is faster"
+                f"s: at most {MOST_FLOWS} are simulated; {faster} is faster"
             )
+
+
+def flow_algorithm(cluster: Cluster, shape: GroupShape, collective: str) -> str:
+    """Returns the algorithm of a collective, that of the outermost dimension that the group crosses; "" as
+    SimAI has it.
+    """
+    if not shape.dimensions:
+        return ""
+    return cluster.algorithms_for(collective)[shape.dimensions[-1].dimension] or ""
+
+
+def check_algorithms(cluster: Cluster) -> None:
+    """Raises `UsageError` for an algorithm that flows do not have."""
+    for names in (cluster.algorithms, *(names for _, names in cluster.by_collective)):
+        for name in names:
+            if (name or "") not in FLOW_ALGORITHMS:
+                expected = ", ".join(FLOW_ALGORITHMS[1:-1])
+                raise UsageError(
+                    f"--algorithm {printable(str(name), 40)}: under --network flows {expected} or "
+                    f"{FLOW_ALGORITHMS[-1]} is expected"
+                )
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
@@ -250,6 +315,7 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
         raise UsageError(
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"
         )
+    check_algorithms(cluster)
     rules = rules_of(cluster.packets, parameters)
     gpus: tuple[int, ...] = ()
     if parameters.job_gpus is not None:
@@ -259,4 +325,4 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
                 f"--job-gpus {printable(parameters.job_gpus, 60)}: {len(gpus)} GPUs for {layout.world} "
                 f"ranks, of {cluster.topology.gpus} in the topology: as many as ranks are expected"
             )
-    return FlowNetwork(cluster, rules=rules, gpus=gpus)
+    return FlowNetwork(cluster, rules=rules, gpus=gpus, layout=layout)

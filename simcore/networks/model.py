@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from simcore.workload.model import GroupKind
 
 
+# Of more ranks under `--ecmp balanced` those that are alike are simulated once.
+MOST_BALANCED_RANKS = 128
+
+
 class GroupCollective(NamedTuple):
     """A collective with the group of ranks that runs it."""
 

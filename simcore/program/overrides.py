@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
 from simcore.records import Struct, field
+from simcore.units import is_whole
 
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
@@ -156,7 +157,7 @@ def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple
 
 
 def _parse_index(text: str, option: str, full_text: str, what: str, count: int) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) >= count:
+    if not is_whole(text, 12) or int(text) >= count:
         flag_text = f"{option} {printable(full_text, 60)}"
         raise UsageError(f"{flag_text}: no {what} {printable(text, 20)} in this run, only 0 to {count - 1}")
     return int(text)

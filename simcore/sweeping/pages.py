@@ -190,7 +190,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
         # Words are aligned left, figures right.
         Column(
             heads[column],
-            column >= of_figures and not all(row[column].replace(".", "").isdigit() for row in rows),
+            column >= of_figures and not all(row[column].replace(".", "").isdecimal() for row in rows),
         )
         for column in keep
     ]

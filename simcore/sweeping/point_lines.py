@@ -6,7 +6,6 @@ not have its reader paste another command.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
@@ -28,6 +27,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "count": (int,), "positive": (int, float), "scale": (int, float), "word": (str, int, bool),
     "text": (str,), "words": (list,), "switch": (bool,),
 }  # fmt: skip
+# No count of a layout is larger.
+_MOST = 2**40
 _START = "wltui report"
 _EXPECTED_COMMAND = (
     f"found another command than that of its parameters, expected `{_START} FILE` or `{_START} --model NAME` "
@@ -146,7 +147,7 @@ def _check_layout_value(name: str, value: Any) -> None:
         return
     fits = isinstance(value, types) and (type(value) is not bool or bool in types)
     if fits and isinstance(value, (int, float)):
-        fits = 0 <= value < math.inf
+        fits = 0 <= value <= _MOST
     if fits and isinstance(value, list):
         fits = all(isinstance(item, str) for item in value)
     if not fits:

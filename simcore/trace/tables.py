@@ -9,7 +9,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import compress, repeat
 from operator import add, gt
 
 from simcore.cached_methods import is_cached
@@ -57,11 +57,22 @@ class SpentByLabel:
 
     def sum_busy(self) -> tuple[list[int], list[int]]:
         """Returns (compute, exposed communication) of every label."""
-        compute, exposed = [0] * len(self._column.labels), [0] * len(self._column.labels)
-        for by_label, sums in (compute, self.compute), (exposed, self.exposed):
-            for label, ns in sums.items():
-                by_label[label] = ns
-        return compute, exposed
+        count = len(self._column.labels) + 1
+        compute, exposed, others = [0] * count, [0] * count, [0] * count
+        if is_cached(self, "compute", "exposed"):
+            for by_label, sums in (compute, self.compute), (exposed, self.exposed):
+                for label, ns in sums.items():
+                    by_label[label] = ns
+            return compute[:NONE], exposed[:NONE]
+        # In one walk over all segments.
+        accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
+        of = accounts.of
+        by_account = [*repeat(compute, of.first_exposed), *repeat(exposed, len(of.exposed))]
+        by_account += repeat(others, len(of.all) - len(by_account))
+        columns = map(by_account.__getitem__, accounts.account), map(labels.__getitem__, accounts.op)
+        for by_label, label, ns in zip(*columns, accounts.lengths, strict=True):
+            by_label[label] += ns
+        return compute[:NONE], exposed[:NONE]
 
     @cached_property
     def own(self) -> Mapping[int, int]:

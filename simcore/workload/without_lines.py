@@ -20,7 +20,7 @@ def line_range(text: str) -> tuple[int, int]:
     first, dash, last = text.partition("-")
     texts = (first, last if dash else first)
     # 12 digits are far beyond the lines of any file that is read.
-    if all(word.isascii() and word.isdigit() and len(word) < 13 for word in texts):
+    if all(word.isascii() and word.isdecimal() and len(word) < 13 for word in texts):
         begin, end = map(int, texts)
         if 1 <= begin <= end:
             return begin, end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from simcore.diagnostics import UsageError
@@ -138,3 +140,66 @@ def test_ends_that_are_taken_together_move_the_end_by_less_than_a_percent(
     monkeypatch.setattr("simcore.flows.traffic._MANY_BUNDLES", 1 << 30)
     exact = run_collectives(topology, [range(32)], "ALLTOALL", 1 << 24, FlowRules()).ends[0]
     assert fast == pytest.approx(exact, rel=0.01)
+
+
+def naive_ends(rates: list[float], sends: list[tuple[int, int, int, int]]) -> list[float]:
+    """When each send is over on a star with links of these bytes a ns: rates by raising all together, from
+    event to event.
+    """
+    left = [float(size) for *_, size in sends]
+    ends = [0.0] * len(sends)
+    now, over = 0.0, set[int]()
+    while len(over) < len(sends):
+        moving = [i for i, (start, *_) in enumerate(sends) if start <= now and i not in over]
+        links = {i: (("out", sends[i][1]), ("in", sends[i][2])) for i in moving}
+        speed = dict.fromkeys(moving, 0.0)
+        rising = set(moving)
+        while rising:
+            room = {
+                link: (rates[link[1]] - sum(speed[i] for i in moving if link in links[i]))
+                / max(sum(link in links[i] for i in rising), 1)
+                for i in rising for link in links[i]
+            }  # fmt: skip
+            step = min(room.values())
+            for i in rising:
+                speed[i] += step
+            full = {link for link, value in room.items() if value <= step * (1 + 1e-9)}
+            rising = {i for i in rising if not full & set(links[i])}
+        coming = [start - now for start, *_ in sends if start > now]
+        step = min([left[i] / speed[i] for i in moving] + coming)
+        now += step
+        for i in moving:
+            left[i] -= speed[i] * step
+            if left[i] < 1e-6:
+                over.add(i)
+                ends[i] = now
+    return ends
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_flows_end_when_a_slow_program_says(seed: int) -> None:
+    chance = random.Random(seed)
+    gpus = chance.randint(2, 6)
+    rates = [chance.choice([2.0, 5.0, 10.0]) for _ in range(gpus)]
+    star = Topology(
+        "star", gpus, 1, (), (gpus,), tuple(Link(gpu, gpus, 8 * rate, 0.0) for gpu, rate in enumerate(rates))
+    )
+    sends = []
+    for _ in range(chance.randint(1, 12)):
+        source, target = chance.sample(range(gpus), 2)
+        sends.append((chance.randrange(5) * 700, source, target, chance.randint(1, 50) * 100))
+    ends = ends_of(FlowTraffic(star, PLAIN), *sends)
+    expected = naive_ends(rates, sends)
+    assert [ends[index] for index in range(len(sends))] == pytest.approx(expected, abs=len(sends) + 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_flows_take_half_as_long_on_links_of_twice_the_rate(seed: int) -> None:
+    chance = random.Random(seed)
+    sends = [
+        (0, *chance.sample(range(3), 2), chance.randint(1, 50) * 1000) for _ in range(chance.randint(1, 8))
+    ]
+    fast = Topology("fast", 3, 1, (), (3,), tuple(Link(gpu, 3, 160.0, 100.0) for gpu in range(3)))
+    slow_ends, fast_ends = (ends_of(FlowTraffic(topology, PLAIN), *sends) for topology in (STAR, fast))
+    for index, end in slow_ends.items():
+        assert 2 * (fast_ends[index] - 200) == pytest.approx(end - 200, abs=2 * len(sends) + 2)

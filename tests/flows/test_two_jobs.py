@@ -116,3 +116,11 @@ def test_flows_of_the_other_job_say_so(tmp_path: Path) -> None:
     assert ports is not None
     index = next(index for index in ports.by_heat if len(ports.jobs(index)) == 2)
     assert {layer for _, layer, _ in ports.purposes(index)} == {"grads", "grads of other.txt"}
+
+
+def test_two_jobs_run_by_the_rules_of_simais_scheduler(tmp_path: Path) -> None:
+    run = jobs_at(tmp_path, "0,2", "1,3", dialect="simai-sim")
+    alone = jobs_at(tmp_path, "0,2", None, dialect="simai-sim")
+    assert run.simulation.other_job is not None
+    assert run.step_time_ns == run.simulation.other_job.step_time_ns
+    assert run.step_time_ns - alone.step_time_ns == 100_000

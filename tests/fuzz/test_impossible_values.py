@@ -31,7 +31,27 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "model": {"layers = <4>": "count", "heads = <4>": "count", "gated = <true>": "switch",
               "experts = <4>": "count", "vocab = <100>": "count"},
     "config": {'"hidden_size": <64>': "size", '"model_type": <"qwen2_moe">': "word",
-               '"num_experts_per_tok": <2>': "size"},
+               '"num_experts_per_tok": <2>': "size", '"num_experts": <8>': "size",
+               '"num_hidden_layers": <4>': "count", '"mlp_only_layers": <[]>': "layers",
+               '"tie_word_embeddings": <false>': "switch", '"q_lora_rank": <16>': "size"},
+    "model-map": {"vocab = <1000>": "mapped", 'hidden_size = <"hidden">': "mapped",
+                  'family = <"llama">': "word"},
+    "prices": {"h100 = <2.5>": "positive"},
+    "sweep-results": {'"point":<0>': "count", '"step_time_ns":<10>': "count", '"gpus":<8>': "count",
+                      '"layout":{"tp":<1>}': "count", '"memory_peak_bytes":<10>': "count",
+                      '"work":<1>': "count", '"version":<"v">': "text",
+                      '"command":<"wltui report x">': "text"},
+    "simai": {"model_parallel_NPU_group: <4>": "cell", "\t<202424320>\t": "cell", "-1\t<1000>\tNONE": "cell",
+              " pp: <4>": "cell", "checkpoints: <2> 0 1": "cell"},
+    "policies": {"a -1 <10> ALLTOALL": "cell", "ALLTOALL <400>": "cell", "HYBRID_DLRM <1>": "cell"},
+    "trace-map": {'kind = <"forward">': "word", 'group = <"dp">': "text"},
+    "op-table-csv": {"getitem\t<4.791370158793459e-09>": "cell", "ALLREDUCE_ASYNC\t<1310720>": "cell"},
+    "rank-trace": {"stage_id=<3>": "cell", "batch_id=<0>": "cell", "rank:<7>:recv": "cell",
+                   "timestamp=<4509232423.74>": "cell"},
+    "sequence-lengths": {"0 0 <4096>": "cell", "\n0 <1> 2048": "cell"},
+    "launch": {"--num-layers <4>": "cell", "--seq-length <128>": "cell", "local_batch_size = <1>": "count",
+               '"train_batch_size": <16>': "count", '"stage": <3>': "count", 'flavor = <"8B">': "word"},
+    "busbw": {"allreduce,: <300>": "cell"},
     "op-table-json": {'"forward_compute_time": <1.5>': "scale", '"weight_grad_comm_size": <0>': "scale"},
     "kineto": {'"rank": <0>': "count", '"world_size": <2>': "count"},
     "json-trace": {'"id": <"1">': "id", '"type": <"COMP_NODE">': "word", '"name": <"a">': "text",
@@ -63,8 +83,25 @@ BAD["option"] = (*BAD["text"], '"a --wrap=x"', '"a\\nb"', '"\\u001b[2J"', '"a;b"
 BAD["switch"] = ("5", '"true"', "[]", "{}", '"²"')
 BAD["id"] = ('"²"', "[]", "{}", "true", "1e400", "0.5", "1" + "0" * 40)
 BAD["shortcut"] = ("5", "[[]]", "{}", "true", '"\\u001b[2J"')
+BAD["layers"] = ("5", '"²"', '["a"]', "[-1]", "[0.5]", "[[]]", "[true]", "{}", "true", '["-1"]')
+BAD["mapped"] = ("-1", "0.5", "4611686018427387904", "[]", "[1]", "{}", "inf", "nan", '"²"', "1" + "0" * 40)
+BAD["call"] = ("0.5", '"²"', "[]", "{}", "true", "1e400", "1" + "0" * 40)
 BAD["key"] = ('"²"', '"-1"', '""', '"\\u001b[2J"')
 ROWS = [(name, place, kind) for name, places in SCHEMAS.items() for place, kind in places.items()]
+# What is left out, or read as absent, with a diagnostic that says so: the rest of such a file is of use.
+LEFT_OUT: dict[str, dict[str, str]] = {
+    "kineto": {'"ts": 110, "dur": <30.25>': "time"},
+    "chrome": {'"dur": <5.5>': "time", '"name": <"forward-compute">': "event-name"},
+    "rank-trace": {"duration=<629.77>": "cell"},
+    "flight-recorder": {'"last_enqueued_collective": <2>': "call", '"ranks": <"[0, 1]">': "members",
+                        '"version": <"2.9">': "text"},
+}  # fmt: skip
+BAD["time"] = ("-1", '"²"', "[]", "[1]", "{}", "true", '"\\u001b[2J"', "1e400")
+BAD["event-name"] = ("[]", '["a"]', "{}", "true")
+BAD["members"] = ("5", '"a"', "{}", "true", "[[]]", "[-1]", '["²"]', "[0.5]")
+LEFT_OUT_ROWS = [(name, place, kind) for name, places in LEFT_OUT.items() for place, kind in places.items()]
+# A line that states no step is text of the log.
+FREE_TEXT = ("training-log",)
 
 
 def error_of(judge: Judge, path: Path, data: bytes) -> Diagnostic | None:
@@ -75,6 +112,15 @@ def error_of(judge: Judge, path: Path, data: bytes) -> Diagnostic | None:
     except InputError as error:
         return error.diagnostics[0]
     return next((one for one in getattr(found, "diagnostics", ()) if one.severity == "error"), None)
+
+
+def messages_of(judge: Judge, path: Path, data: bytes) -> set[str]:
+    """The messages of a file's diagnostics."""
+    path.write_bytes(data)
+    try:
+        return {one.message for one in getattr(judge.read(str(path), data), "diagnostics", ())}
+    except InputError as error:
+        return {one.message for one in error.diagnostics}
 
 
 @pytest.mark.parametrize(("name", "place", "kind"), ROWS, ids=[f"{name} {place}" for name, place, _ in ROWS])
@@ -90,6 +136,36 @@ def test_a_value_that_cannot_be_is_an_error_of_its_file(
         error = error_of(judge, path, seed.replace(whole, f"{before}{bad}{behind}".encode(), 1))
         assert error is not None, bad
         assert error.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "kind"), LEFT_OUT_ROWS, ids=[f"{name} {place}" for name, place, _ in LEFT_OUT_ROWS]
+)
+def test_a_value_that_is_left_out_is_stated(tmp_path: Path, name: str, place: str, kind: str) -> None:
+    judge, path = Judge(name, tmp_path), tmp_path / "input"
+    before, value, behind = re.split("[<>]", place)
+    whole = f"{before}{value}{behind}".encode()
+    seed = next(data for data in TARGETS[name][1]() if whole in data)
+    usual = messages_of(judge, path, seed)
+    for bad in BAD[kind]:
+        said = messages_of(judge, path, seed.replace(whole, f"{before}{bad}{behind}".encode(), 1))
+        assert said - usual, bad
+
+
+def test_each_reader_of_text_is_in_a_table() -> None:
+    assert {*SCHEMAS, *LEFT_OUT, *BINARY, *FREE_TEXT} == set(TARGETS)
+
+
+def test_only_one_function_asks_for_digits() -> None:
+    """`"²".isdigit()` holds, and `int` refuses it: `is_whole` is asked before."""
+    places = [
+        str(path.relative_to(ROOT))
+        for folder in ("simcore", "tui")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"\.isdigit\(\)", path.read_text(encoding="utf-8"))
+    ]
+    # Of bytes it holds for 0 to 9 alone.
+    assert sorted(places) == ["simcore/cluster/files/source.py", "simcore/units.py"]
 
 
 @pytest.mark.slow

@@ -86,6 +86,13 @@ def test_idle_time_before_a_communication_that_all_begin_at_once_is_waiting() ->
     assert [[*column] for column in table(*ranks).waits] == [[20], [0]]
 
 
+def test_idle_time_before_two_calls_that_begin_at_once_counts_once() -> None:
+    """Rank 0 waits from 10 on for rank 1, and both begin two collectives at 30."""
+    rest = (("dp", 30, 40, 0), ("dp", 30, 36, 0))
+    ranks = columns_of(0, ("forward", 0, 10, 0), *rest), columns_of(1, ("forward", 0, 30, 0), *rest)
+    assert [[*column] for column in table(*ranks).waits] == [[20], [0]]
+
+
 def test_idle_time_of_all_members_is_no_waiting() -> None:
     """Their hosts launch the collective 20 after the last operation of rank 1."""
     ranks = (
@@ -233,7 +240,11 @@ def test_what_was_read_before_has_the_same_steps(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize(
     "job",
-    [Job(2, 2, 1, 3, 4, slow={(1, 0): 1.7}), Job(3, 1, 1, 2, 3, uneven=1.0), Job(2, 3, 2, 3, 2, True, 5, comm_us=(60, 200))],
+    [
+        Job(2, 2, 1, 3, 4, slow={(1, 0): 1.7}),
+        Job(3, 1, 1, 2, 3, uneven=1.0),
+        Job(2, 3, 2, 3, 2, True, 5, comm_us=(60, 200)),
+    ],
 )
 def test_all_steps_as_a_chrome_trace_are_the_same_steps(tmp_path: Path, job: Job) -> None:
     """Accounts of all steps and of one, waits and lengths; planted: operations without their step."""
@@ -246,6 +257,9 @@ def test_all_steps_as_a_chrome_trace_are_the_same_steps(tmp_path: Path, job: Job
     assert steps_again is not None
     for name in ("steps", "ns", "lengths", "by_kind", "compute", "waits"):
         assert getattr(steps, name) == getattr(steps_again, name), name
+    for lengths, kinds, waits in zip(steps.lengths, steps.by_kind, steps.waits, strict=True):
+        for row, ns in enumerate(lengths):
+            assert sum(spent[row] for spent in kinds) + waits[row] <= ns
     one, one_again = results(path, step="1"), results(again_path, step="1")
     assert one.step_time_ns == one_again.step_time_ns
     assert [told(accounts) for accounts in one_again.accounts] == [

@@ -190,7 +190,7 @@ def count_again(content: dict[str, Any], device: int) -> dict[str, Any]:
     """What a device held, counted backwards from its segments, one event after another.
 
     Returns allocated and reserved after each event and before the first, the peak, and what each stack holds
-    there; who allocated before the first event and gives it back is not known.
+    there; who allocated before the first event and gives it back is not known, which is not an empty stack.
     """
     segments = [one for one in content["segments"] if one["device"] == device]
     events = content["device_traces"][device] if device < len(content["device_traces"]) else []
@@ -225,7 +225,7 @@ def count_again(content: dict[str, Any], device: int) -> dict[str, Any]:
     peak = max(range(len(states)), key=lambda at: (states[at][0], -at))
     holders: dict[str, list[int]] = {}
     for size, stack in states[peak][2].values():
-        one = holders.setdefault(repr(stack or []), [0, 0])
+        one = holders.setdefault(repr(stack), [0, 0])
         one[0] += size
         one[1] += 1
     return {

@@ -157,6 +157,24 @@ async def test_more_steps_of_a_running_job_come_under_the_cursor(
         assert view.table.mark(view.line) == 3
 
 
+async def test_figures_of_a_log_are_columns_that_sort(
+    tmp_path: Path, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_app()
+    monkeypatch.chdir(tmp_path)
+    losses = {1: 9.5, 2: 7.25, 3: 8.5}
+    (tmp_path / "train.log").write_text("".join(
+        f" iteration {step}/ 99 | elapsed time per iteration (ms): 100 | lm loss: {loss} |\n"
+        for step, loss in losses.items()
+    ))  # fmt: skip
+    app = WltuiApp(session_on("train.log"), first="steps")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        assert [view_of(app).table.texts(line)["loss"] for line in range(3)] == ["9.5", "7.25", "8.5"]
+        await press(pilot, "l", "l", "l", "o")
+        assert [view_of(app).table.mark(line) for line in range(3)] == [1, 3, 2]
+
+
 async def test_a_run_of_one_step_says_so_and_its_row_of_screens_lacks_it(
     tmp_path: Path, make_app: MakeApp
 ) -> None:

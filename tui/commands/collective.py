@@ -134,6 +134,7 @@ def main(words: list[str]) -> int:
     elif arguments.network == "flows":
         from simcore.flows.alone import like_groups, run_collectives, slowed_end
         from simcore.flows.traffic import rules_of
+        from simcore.networks.flows import check_algorithms, flow_algorithm
         from simcore.trace.ports import ports_of_flows
 
         if cluster.topology is None:
@@ -144,12 +145,16 @@ def main(words: list[str]) -> int:
         values = {name: text_value(flag_of(name), text) for name, text in texts.items() if text is not None}
         rules = rules_of(cluster.packets, Parameters(**values))
         groups = like_groups(cluster.npus, rank_ids) if arguments.every_group else [rank_ids]
-        runs = [run_collectives(cluster.topology, groups, collective, size, rules) for size in sizes]
+        check_algorithms(cluster)
+        algorithm = flow_algorithm(cluster, shape, collective)
+        runs = [
+            run_collectives(cluster.topology, groups, collective, size, rules, algorithm) for size in sizes
+        ]
         size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
         report = runs[-1].report
         ports = ports_of_flows(report, cluster.topology, size_times[-1].last_ns)
         if len(sizes) == 1:
-            slowed_ns = slowed_end(runs[0], cluster.topology, groups, collective, sizes[0])
+            slowed_ns = slowed_end(runs[0], cluster.topology, groups, collective, sizes[0], algorithm)
     else:
         size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
     is_range = table is not None or ".." in arguments.size

@@ -156,7 +156,7 @@ def _parse_ranks(arguments: argparse.Namespace) -> tuple[int, int] | None:
 
 
 def _parse_rank(option: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > _RANK_DIGITS:
+    if not text.isascii() or not text.isdecimal() or len(text) > _RANK_DIGITS:
         raise UsageError(f"{option} {printable(text, 60)}: one rank is expected, for example 7")
     return int(text)
 

@@ -144,7 +144,7 @@ def _write_svg(pictures: list[Picture], output: str, force: bool) -> None:
 def _parse_count(option: str, text: str | None, most: int) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 1 <= int(text) <= most:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9 or not 1 <= int(text) <= most:
         raise UsageError(f"{option} {printable(text, 40)}: a whole number from 1 to {most} is expected")
     return int(text)
 
@@ -165,7 +165,7 @@ def _parse_times(text: str | None) -> UnitTimes:
 
 def _parse_width(text: str | None) -> int:
     if text is not None:
-        if not (text.isascii() and text.isdigit()) or not _LEAST_WIDTH <= int(text[:9]) <= _MOST_WIDTH:
+        if not (text.isascii() and text.isdecimal()) or not _LEAST_WIDTH <= int(text[:9]) <= _MOST_WIDTH:
             raise UsageError(
                 f"--width {printable(text, 40)}: a whole number from {_LEAST_WIDTH} to {_MOST_WIDTH} "
                 "is expected"

@@ -530,7 +530,7 @@ def _read_prices(arguments: argparse.Namespace, space: Space, prunes: bool) -> d
 def _parse_count(option: str, text: str | None, most: int) -> int | None:
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
         raise UsageError(f"{option} {printable(text, 40)}: a whole number from 1 to {most} is expected")
     return int(text)
 
@@ -555,7 +555,7 @@ def _parse_shard(text: str | None) -> Shard:
     if text is None:
         return Shard()
     index, slash, count = text.partition("/")
-    fits = all(word.isascii() and word.isdigit() and len(word) < 7 for word in (index, count))
+    fits = all(word.isascii() and word.isdecimal() and len(word) < 7 for word in (index, count))
     if not slash or not fits or not 1 <= int(index) <= int(count):
         raise UsageError(f"--shard {printable(text, 40)}: I/N is expected, part I of N, like 1/8 to 8/8")
     return Shard(int(index), int(count))

@@ -418,7 +418,7 @@ def _pair_lines(
         name = model.compared.pair_name(pair)
         name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
         # The count of a measured lane is the id of its stage, which needs the word.
-        stage = "" if not lane.count.isdigit() else "stage " if left > 20 else "s "
+        stage = "" if not lane.count.isdecimal() else "stage " if left > 20 else "s "
         title = f"{mark} {name}" if is_first else f"   {stage}{lane.count}"
         busy = f"{_BOTH_EQUAL if is_folded else 'AB'[side]}{format_share(busy_ns[side], steps[side]):>5}"
         diff = f"{busy_change:+4}" if side and busy_change else "    "

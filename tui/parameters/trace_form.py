@@ -165,7 +165,7 @@ def _factors(scales: tuple[str, ...]) -> dict[str, float]:
     for word in scales:
         key, _, factor = word.rpartition("=")
         # `--slow-rank 07=2` is of rank 7.
-        factors[str(int(key)) if key.isascii() and key.isdigit() else key] = float(factor)
+        factors[str(int(key)) if key.isascii() and key.isdecimal() else key] = float(factor)
     return factors
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.replay.step_table import StepTable
 from simcore.units import change_percent, duration
+from simcore.words.log_figures import LOG_FIGURES
 from simcore.words.step_words import describe_difference
 from tui.frame import cells
 from tui.listing import ListColumn, find_from
@@ -17,6 +18,7 @@ _FIGURES = ((STEP, 4, False), (TIME, 9, False), (CHANGE, 7, False), (LAST, 4, Fa
 _LEAST_WORDS, _MOST_WORDS = 16, 30
 # Cells of a duration at the least, and of how many the longest is looked for.
 _LEAST_TIME, _MEASURED = 7, 1_000
+_FIGURE_CELLS = 12
 
 
 def _cells_of(ns: Sequence[int]) -> int:
@@ -28,8 +30,11 @@ def _cells_of(ns: Sequence[int]) -> int:
 class StepListing:
     """The steps of a run: see `Listing`."""
 
-    def __init__(self, steps: StepTable) -> None:
-        self.steps = steps
+    def __init__(self, steps: StepTable, figures: Mapping[int, Mapping[str, float]]) -> None:
+        """figures: by step what a log states of it."""
+        self.steps, self._figures = steps, figures
+        names = {name for of_step in figures.values() for name in of_step}
+        self._names = {LOG_FIGURES[name][0]: name for name in LOG_FIGURES if name in names}
         self.key, self.descending, self.typed = "", False, ""
         self.lines: list[int] = list(range(len(steps)))
         self._differences: dict[int, str] = {}
@@ -42,7 +47,7 @@ class StepListing:
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         return {
             STEP: ("step", False), TIME: ("ns", True), CHANGE: ("ns", True), LAST: ("last", False),
-            LATE: ("late", True),
+            LATE: ("late", True), **{heading: (name, True) for heading, name in self._names.items()},
         }  # fmt: skip
 
     def columns_for(self, width: int) -> list[ListColumn]:
@@ -56,7 +61,11 @@ class StepListing:
         columns = [
             ListColumn(heading, self._sizes.get(heading, size), left) for heading, size, left in figures
         ]
-        if room > _LEAST_WORDS:
+        for heading in self._names:
+            if room > _FIGURE_CELLS:
+                columns.append(ListColumn(heading, _FIGURE_CELLS, False))
+                room -= _FIGURE_CELLS + 1
+        if room > _LEAST_WORDS and not self._names:
             columns.append(ListColumn(DIFFERS, min(room - 1, _MOST_WORDS), True))
         return columns
 
@@ -72,7 +81,12 @@ class StepListing:
             STEP: str(row.step), TIME: duration(row.ns), CHANGE: "=" if row.ns == median else change,
             LAST: "" if row.last_rank is None else str(row.last_rank),
             LATE: "" if row.last_rank is None else duration(row.late_ns), DIFFERS: self._difference(at),
+            **{heading: self._figure(row.step, name) for heading, name in self._names.items()},
         }  # fmt: skip
+
+    def _figure(self, step: int, name: str) -> str:
+        value = self._figures.get(step, {}).get(name)
+        return "" if value is None else LOG_FIGURES[name][1](value)
 
     def _difference(self, at: int) -> str:
         if at not in self._differences:
@@ -100,13 +114,13 @@ class StepListing:
         self.key, self.descending = key, descending
         self.filter(self.typed)
 
-    def _order_key(self) -> Callable[[int], Any]:
-        rows = self.steps.rows
-        return {
-            "step": lambda at: rows[at].step, "ns": lambda at: rows[at].ns,
-            "last": lambda at: (rows[at].last_rank is None, rows[at].last_rank or 0),
-            "late": lambda at: rows[at].late_ns,
-        }[self.key]  # fmt: skip
+    def _order_key(self, at: int) -> Any:
+        row = self.steps.rows[at]
+        if self.key in LOG_FIGURES:
+            return self._figures.get(row.step, {}).get(self.key, -1.0)
+        if self.key == "last":
+            return row.last_rank is None, row.last_rank or 0
+        return {"step": row.step, "ns": row.ns, "late": row.late_ns}[self.key]
 
     def cannot_sort(self, heading: str) -> str:
         return "" if heading in self.sorted_by else "what differs has no order: another column sorts"
@@ -117,7 +131,7 @@ class StepListing:
         count = len(self.steps)
         self.lines = [at for at in range(count) if not words or self._has(at, words)]
         if self.key:
-            self.lines.sort(key=self._order_key(), reverse=self.descending)
+            self.lines.sort(key=self._order_key, reverse=self.descending)
 
     def _has(self, at: int, words: Sequence[str]) -> bool:
         row = self.steps.rows[at]
@@ -128,7 +142,7 @@ class StepListing:
         words = typed.lower().split()
         if not words:
             return None
-        if len(words) == 1 and words[0].isdigit():
+        if len(words) == 1 and words[0].isdecimal():
             # A number is that of a step.
             targets = {at for at, step in enumerate(self.steps.steps) if step == int(words[0])}
         else:

@@ -118,7 +118,10 @@ class StepsView(TableView):
         before = self.table if self._subject is not None else None
         here = self._current_mark() if before is not None else self._shown_step()
         self._subject, self._scales = self._job, {}
-        self.table = StepListing(steps)
+        recording = self._recording
+        recorded = None if recording is None else recording.measured.recorded
+        figures = {} if recorded is None else {one.step_number: one.figures for one in recorded.steps}
+        self.table = StepListing(steps, figures)
         if before is not None:
             # More steps of the same job.
             self.table.filter(before.typed)

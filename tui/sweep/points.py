@@ -327,7 +327,7 @@ def _values(point: Point) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or format_value(value).replace(".", "").isdigit()
+    return value is None or format_value(value).replace(".", "").isdecimal()
 
 
 def _columns_width(columns: Sequence[tuple[str, ListColumn]]) -> int:

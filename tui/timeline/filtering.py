@@ -131,7 +131,7 @@ def find_tracks(source: LaneSource, text: str) -> set[int]:
             track_id for track_id in source.track_ids if _stage_words(source, track_id) & requested_stages
         }
     # `stage 1` is not stage 10: a number at the end must not continue.
-    ending = r"(?!\d)" if text[-1:].isdigit() else ""
+    ending = r"(?!\d)" if text[-1:].isdecimal() else ""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in text.split()) + ending, re.IGNORECASE)
     return {track_id for track_id in source.track_ids if any(map(pattern.search, _titles(source, track_id)))}
 

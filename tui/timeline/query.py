@@ -167,7 +167,7 @@ def _not_understood(text: str, example: str, expected: str, next_token: str) -> 
 
 
 def _parse_number(token: str) -> int | None:
-    if not (token.isascii() and token.isdigit()) or len(token) > 12:
+    if not (token.isascii() and token.isdecimal()) or len(token) > 12:
         return None
     return min(int(token), _LARGEST_NUMBER)
 

@@ -113,7 +113,7 @@ def _compose_root(source: ClusterText) -> yaml.Node | None:
         message = f"found more than {_MOST_CHARACTERS} characters, expected the keys {', '.join(_KEYS)}"
         raise source.make_error(_YML_CODE, message, source.locate(_MOST_CHARACTERS))
 
-    class BoundedLoader(yaml.SafeLoader):
+    class BoundedLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         values = levels = 0
 
         def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:

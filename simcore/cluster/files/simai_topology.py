@@ -76,7 +76,7 @@ def _read_link(source: ClusterText, line_number: int, words: list[str], nodes: i
         raise wrong(" ".join(words), "a link: source, target, rate, latency and error rate")
     ends = []
     for word in words[:2]:
-        if not (word.isascii() and word.isdigit() and len(word) < 8 and int(word) < nodes):
+        if not (word.isascii() and word.isdecimal() and len(word) < 8 and int(word) < nodes):
             raise wrong(word, f"the number of a node, 0 to {nodes - 1}")
         ends.append(int(word))
     if ends[0] == ends[1]:

@@ -93,7 +93,7 @@ class Arguments:
         value = self.arguments[name].value
         if isinstance(value, tuple):
             text = self.text(name) or ""
-            value = int(text) if text.isascii() and text.lstrip("-").isdigit() and len(text) < 14 else text
+            value = int(text) if is_whole(text.removeprefix("-"), 13) else text
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
@@ -115,7 +115,8 @@ class Arguments:
     def refusal(self, name: str, message: str) -> InputError:
         """Returns the error for an argument, with its position."""
         line, column = self.arguments[name].location if name in self.arguments else (None, None)
-        text = f"{self.quote(name)}: {message}"
+        # Here, so that no value of a file is forgotten.
+        text = f"{self.quote(name)}: {printable(message, 600)}"
         return InputError(Diagnostic("error", "launch-argument", text, self.path, line, column))
 
     def warn(self, name: str, why: str) -> None:

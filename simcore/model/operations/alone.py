@@ -18,6 +18,7 @@ from simcore.model.operations.experts import NOT_GATED, experts_time
 from simcore.model.operations.products import product_time
 from simcore.model.operations.timing import OperationTime
 from simcore.records import NamedTuple, Struct
+from simcore.units import is_whole
 
 PRECISIONS = ("bf16", "fp8", "fp8_block", "mxfp8", "nvfp4")
 # What files call them.
@@ -164,7 +165,7 @@ def precisions_of(gpu: Gpu, kind: str) -> tuple[str, ...]:
 def parse_whole(text: str) -> int | None:
     """Returns a size as it is written, None for text that is none."""
     word = text.strip()
-    if word.isascii() and word.isdigit() and len(word) <= 20 and 1 <= int(word) <= MOST:
+    if is_whole(word, 20) and 1 <= int(word) <= MOST:
         return int(word)
     return None
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from simcore.render.report.section import Column, PageOptions, Section, format_table, wrap
-from simcore.units import byte_size, change_percent, duration
+from simcore.units import change_percent, duration
+from simcore.words.log_figures import LOG_FIGURES
 
 if TYPE_CHECKING:
     from simcore.measured.run import RecordedStep
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 _LISTED = 4
 # The rows of the table of a log's steps: the first, the last, and those evenly between them.
 _ROWS = 20
-# Figures of a log's lines: by name the heading and the form.
-_FIGURES = {
-    "loss": ("loss", "{:.5g}".format),
-    "tokens_per_second": ("tokens/s/GPU", "{:,.0f}".format),
-    "tflops": ("TFLOP/s/GPU", "{:.1f}".format),
-    "memory_bytes": ("memory", lambda value: byte_size(round(value))),
-}
 
 
 def _findings(run: Run) -> tuple[StepTable, StepFindings] | None:
@@ -87,17 +81,17 @@ def _log_steps(run: Run) -> Sequence[RecordedStep]:
 
 def _figure_lines(steps: Sequence[RecordedStep]) -> list[str]:
     """Returns a table of what a log states of its steps; none where it states nothing but times."""
-    names = [name for name in _FIGURES if any(name in step.figures for step in steps)]
+    names = [name for name in LOG_FIGURES if any(name in step.figures for step in steps)]
     if not names:
         return []
     last, count = len(steps) - 1, min(_ROWS, len(steps))
     rows = [steps[at * last // max(count - 1, 1)] for at in range(count)]
-    columns = [Column("step"), Column("time"), *(Column(_FIGURES[name][0]) for name in names)]
+    columns = [Column("step"), Column("time"), *(Column(LOG_FIGURES[name][0]) for name in names)]
     cells = [
         [
             str(step.step_number),
             duration(step.longest_ns),
-            *(_FIGURES[name][1](step.figures[name]) if name in step.figures else "-" for name in names),
+            *(LOG_FIGURES[name][1](step.figures[name]) if name in step.figures else "-" for name in names),
         ]
         for step in rows
     ]
@@ -110,7 +104,7 @@ def _figure_values(step: RecordedStep | None) -> dict[str, float]:
         return {}
     return {
         name: round(step.figures[name]) if name == "memory_bytes" else step.figures[name]
-        for name in _FIGURES
+        for name in LOG_FIGURES
         if name in step.figures
     }
 

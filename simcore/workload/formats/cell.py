@@ -169,7 +169,7 @@ class Findings:
         `floats_as` puts these notes together, as `same` does in `add`.
         """
         text = cell.text
-        if text.isdigit() and text.isascii() and len(text) <= SAFE_DIGITS:
+        if text.isdecimal() and text.isascii() and len(text) <= SAFE_DIGITS:
             return int(text)
         parsed = read_number(text)
         if parsed is None:

@@ -146,7 +146,7 @@ class HeaderReader:
             self._findings.add("note", "unknown-key", message, key)
         elif key.text == _RESCALED:
             digits = values[0].text.split(",") if values else []
-            if digits and all(word.isascii() and word.isdigit() and len(word) < 19 for word in digits):
+            if digits and all(word.isascii() and word.isdecimal() and len(word) < 19 for word in digits):
                 self._rescaled = tuple(map(int, digits))
             else:
                 message = f"{key.quote()}: found no numbers between commas, expected them; ignored"

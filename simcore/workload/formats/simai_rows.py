@@ -72,7 +72,7 @@ class Rows:
         repeated: list[tuple[str, str]] = []
         if columns[DEPENDENCY].count("-1") != len(rows):
             odd = [text for text in columns[DEPENDENCY] if text != "-1"]
-            if not all(text.isdigit() and text.isascii() and len(text) <= SAFE_DIGITS for text in odd):
+            if not all(text.isdecimal() and text.isascii() and len(text) <= SAFE_DIGITS for text in odd):
                 return False
             repeated += [("dependency", "row")] * len(odd)
         try:
@@ -188,7 +188,7 @@ def _whole_numbers(column: Sequence[str]) -> array[int]:
     Raises: ValueError unless all cells are ASCII digits, OverflowError above int64.
     """
     digits = "".join(column)
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdecimal()):
         raise ValueError
     return array("q", map(int, column))
 

@@ -289,7 +289,7 @@ def _quotes(cell: str) -> int:
 def _whole_numbers(texts: Sequence[str]) -> list[int]:
     """Raises ValueError for what is not written in digits alone, or above LARGEST."""
     digits = "".join(texts)
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdecimal()):
         raise ValueError
     values = list(map(int, texts))
     if max(values) > LARGEST:
@@ -298,7 +298,7 @@ def _whole_numbers(texts: Sequence[str]) -> list[int]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 20
+    return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 def _parse_count(text: str, most: int) -> int:

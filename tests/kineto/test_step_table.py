@@ -191,8 +191,13 @@ def test_each_step_alone_computes_what_the_table_says(tmp_path: Path) -> None:
     first = results(path)
     steps = first.step_table
     assert steps is not None
+    whole = results(path, step="all").step_table
+    assert whole is not None
+    assert whole.rows == steps.rows
     for row, number in enumerate(steps.steps):
         one = results(path, step=str(number))
+        assert one.step_table is not None
+        assert one.step_table.rows == steps.rows
         assert one.step_time_ns == steps.ns[row]
         assert [accounts.busy_ns for accounts in one.accounts] == [column[row] for column in steps.compute]
         for index, accounts in enumerate(one.accounts):

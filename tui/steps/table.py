@@ -13,10 +13,11 @@ from tui.frame import cells
 from tui.listing import ListColumn, find_from
 
 STEP, TIME, CHANGE, SLOWEST, LATE = "step", "time", "change", "slowest", "late by"
-DIFFERS = "rank most off median"
+# A blank in front: `late by` ends where it begins.
+DIFFERS = " rank most off median"
 # Columns of the figures: (heading, size, left). With few cells what the others say is dropped first.
 _FIGURES = ((STEP, 4, False), (TIME, 9, False), (CHANGE, 7, False), (SLOWEST, 7, False), (LATE, 9, False))
-_LEAST_WORDS, _MOST_WORDS = 20, 30
+_LEAST_WORDS, _MOST_WORDS = 21, 30
 # Cells of a duration at the least, and of how many the longest is looked for.
 _LEAST_TIME, _MEASURED = 7, 1_000
 _FIGURE_CELLS = 12
@@ -94,7 +95,7 @@ class StepListing:
         if at not in self._differences:
             # The heading has the word.
             words = describe_difference(self.steps.find_difference(at)).removeprefix("rank ")
-            self._differences[at] = cells(words, _MOST_WORDS)
+            self._differences[at] = f" {cells(words, _MOST_WORDS - 1)}"
         return self._differences[at]
 
     def count_text(self) -> str:

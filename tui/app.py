@@ -82,7 +82,7 @@ class Footer(FrameView):
 
 # By screen why a run has none.
 MISSING = {
-    "links": "links are of --network flows, on a topology as --cluster (spectrum-x:64), or of --network links",
+    "links": "this network has no links: --network flows has those of a topology, --network links its own",
     "steps": "8 lists the steps of measured runs of several: this one has none to list",
 }
 
@@ -221,20 +221,12 @@ class WltuiApp(RunsHost):
                 view.redraw_all()
             screen.refresh()
 
-    def _why_missing(self, name: str) -> str:
-        """Returns why the run has no such screen."""
-        simulation = getattr(self.session.current, "simulation", None)
-        if name == "links" and simulation is not None and simulation.cluster.topology is not None:
-            network = simulation.parameters.network
-            return f"network {network} does not use the links of this topology: --network flows does (5)"
-        return MISSING[name]
-
     async def action_open(self, name: str) -> None:
         """Shows a screen; it is made when it is first opened, and keeps its state."""
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
             return
         if name not in screens_of(self.session.current):
-            self.say(self._why_missing(name))
+            self.say(MISSING[name])
             return
         self.came_from = ""
         if name not in self._views:

@@ -210,10 +210,23 @@ npus_count: [ 4, 8 ]
 bandwidth: [ 400.0, 50 ]    # GB/s
 latency: [ 500.0, 2e3 ]     # ns
 """
+TOPOLOGY = b"""8 4 1 1 8 H100\n6 7\n0 6 2880Gbps 0.000025ms 0\n1 6 2880Gbps 0.000025ms 0
+2 6 2880Gbps 25ns 0\n3 6 2.88Tbps 25ns 0\n0 7 400Gbps 0.0005ms 0\n1 7 400Gbps 0.5us 0\n2 7 400Gbps 500ns 0
+3 7 400Gbps 500ns 0\n"""
+NODE_LINK = b"""{"graph": {"gpus_per_server": 2},
+"nodes": [{"id": "a", "kind": "gpu"}, {"id": 7, "type": "host"}, {"id": "n", "kind": "nvswitch"},
+ {"id": "s", "role": "switch"}],
+"links": [{"source": "a", "target": "n", "gbps": 2880, "latency_ns": 25},
+ {"source": 7, "target": "n", "gbps": 2880, "latency_ns": 25},
+ {"source": "a", "target": "s", "rate": "400Gbps", "latency": "0.5us"},
+ {"source": 7, "target": "s", "gbps": 400, "latency_ns": 500}]}
+"""
 NETWORK_1 = b"""{"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
 "dimension-type": ["N", "P", "P"], "dimensions-count": 3, "units-count": [4, 5, 2], "links-count": [2, 2, 3],
 "link-latency": [500, 1, 0], "link-bandwidth": [25.0, 100, 50], "nic-latency": [0, 0, 0]}
 """
+CONFIGURATION = b"""ENABLE_QCN 1\nPACKET_PAYLOAD_SIZE 9000\nHAS_WIN 1\nCC_MODE 1\nKMIN_MAP 2 400 400 2880 800
+KMAX_MAP 2 400 1600 2880 3200\nPMAX_MAP 2 400 0.2 2880 0.2\n"""
 SYSTEM = b"""{"scheduling-policy": "LIFO", "endpoint-delay": 7, "active-chunks-per-dimension": 2,
 "preferred-dataset-splits": 4, "all-reduce-implementation": ["ring", "halvingDoubling"],
 "all-to-all-implementation": ["direct2", "oneDirect4"], "collective-optimization": "baseline",
@@ -759,7 +772,8 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "memory-snapshot": (snapshots, _snapshots),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
-    "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),
+    "topology": (cluster, lambda: [TOPOLOGY, NODE_LINK]),
+    "astra-system": (system, lambda: [SYSTEM, SYSTEM_1, CONFIGURATION]),
     "busbw": (busbw, lambda: [(ROOT / "tests/networks/simai" / name).read_bytes() for name in KEPT]),
     "parameters": (parameters, lambda: [PARAMETERS]),
     "keymap": (keymap, lambda: [KEYMAP]),
@@ -790,6 +804,7 @@ READERS = {
     "simcore/chakra/json_form.py": "json-trace",
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
+    "simcore/cluster/files/node_link.py": "topology",
     "simcore/cluster/files/source.py": "cluster-toml",
     "simcore/collectives/nccl_tests.py": "nccl-tests",
     "simcore/compat/astra2_rules.py": "execution-trace",
@@ -798,9 +813,7 @@ READERS = {
     "simcore/unpickling/process.py": "flight-recorder",
     "simcore/unpickling/worker.py": "flight-recorder",
     "simcore/flight/columns.py": "flight-recorder",
-    "simcore/snapshots/columns.py": "memory-snapshot",
     "simcore/snapshots/opening.py": "memory-snapshot",
-    "simcore/snapshots/history.py": "memory-snapshot",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
     "simcore/kineto/products.py": "kineto",

@@ -106,9 +106,7 @@ class Variants:
             return cost._replace(ns=round(ns / sum(counts.values())), by_packing=())
 
         other = replace(program, costs=tuple(map(even, program.costs)), packings=())
-        folding = fold(
-            setup.layout, setup.cluster, other, setup.overrides, setup.has_all_ranks
-        )
+        folding = fold(setup.layout, setup.cluster, other, setup.overrides, setup.has_all_ranks)
         changes = time_changes(setup.overrides.time_scales, other, simulation.workload.name)
         other_job = price_other_job(simulation)
         run = RunPricing(

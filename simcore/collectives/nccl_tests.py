@@ -219,7 +219,11 @@ def _read_text(path: str, text: str) -> list[_Table]:
             last, coming = coming, _Table(coming.test, None)
             coming.members, coming.host_names = last.members, last.host_names
         elif (
-            tables and "time" in columns and len(words) > width and words[0].isdecimal() and words[1].isdecimal()
+            tables
+            and "time" in columns
+            and len(words) > width
+            and words[0].isdecimal()
+            and words[1].isdecimal()
         ):
             row = _read_row(path, words, columns, line_number)
             if row is not None:

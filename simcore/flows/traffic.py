@@ -23,9 +23,9 @@ START_NS = 10
 SEND_LATENCY_NS = 3000
 _START, _END, _ARRIVE, _SETTLE = range(4)
 # From so many bundles on, ends within this part of the time since flows began are taken together: 4,032 flows
-# of 64 GPUs end at 4,000 times, and all rates take 10 ms each time. With half of it the last end is the same.
+# of 64 GPUs end at 4,000 times, and all rates take 10 ms each time. A third of it gives the same last end.
 _MANY_BUNDLES = 512
-_GRAIN = 0.02
+_GRAIN = 0.03
 _FIRST_PORT = 1e-6
 
 

@@ -45,7 +45,7 @@ def test_keys_are_pressed_and_their_runs_awaited() -> None:
 def test_the_screen_to_begin_with_can_be_chosen() -> None:
     assert "[3 Layers]" in wltui_here(TABLE, "--screen", "layers", "--snapshot", "").stdout
     done = wltui_here(TABLE, "--screen", "map", "--snapshot", "")
-    names = "summary, timeline, layers, why, parameters, compare, sweep, links, notes"
+    names = "summary, timeline, layers, why, parameters, compare, sweep, steps, links, notes"
     assert (done.returncode, done.stderr) == (2, f"wltui: --screen: found map, expected {names}\n")
 
 

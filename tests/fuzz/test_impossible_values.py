@@ -13,7 +13,7 @@ from simcore.diagnostics import Diagnostic, InputError
 from tests.fuzz.impossible import impossible
 
 # Their bytes have no words.
-BINARY = ("nsys", "execution-trace", "cache")
+BINARY = ("nsys", "execution-trace", "cache", "memory-snapshot")
 # What stands for a value, by what the value is.
 NO_NUMBER = ('"²"', "[]", "[1]", "{}", "true", '"\\u001b[2J"', "1e400", "1" + "0" * 40)
 BAD = {
@@ -63,6 +63,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "cluster-toml": {"splits = <4>": "count", "local_mem_bw = <1200.5>": "positive",
                      'algorithm = <["1=ring"]>': "list"},
     "astra-network": {"npus_count: <[ 4, 8 ]>": "list", "bandwidth: <[ 400.0, 50 ]>": "list"},
+    "topology": {"\n<0> 6 2880Gbps": "cell", '{"gpus_per_server": <2>}': "count",
+                 '"gbps": <2880>, "latency_ns": 25': "positive"},
     "astra-system": {'"active-chunks-per-dimension": <2>': "count", '"scheduling-policy": <"LIFO">': "word"},
     "parameters": {"compute_scale = <0.9>": "scale", "microbatches = <4>": "count",
                    'cluster = <"h200-8">': "text", 'slow_rank = <["37=1.3", "7=2"]>': "list"},
@@ -101,7 +103,7 @@ BAD["event-name"] = ("[]", '["a"]', "{}", "true")
 BAD["members"] = ("5", '"a"', "{}", "true", "[[]]", "[-1]", '["²"]', "[0.5]")
 LEFT_OUT_ROWS = [(name, place, kind) for name, places in LEFT_OUT.items() for place, kind in places.items()]
 # A line that states no step is text of the log.
-FREE_TEXT = ("training-log",)
+FREE_TEXT = ("training-log", "followed-log", "nccl-tests")
 
 
 def error_of(judge: Judge, path: Path, data: bytes) -> Diagnostic | None:

@@ -67,7 +67,8 @@ LINES = {
     "models": ["M", "M --json", "M --save NEW", "M --save NEW --force"],
     "keys": [""],
 }  # fmt: skip
-NO_OUTPUT = {"--help"}
+# Help, and what needs a terminal: tests of the screen have it.
+NO_OUTPUT = {"--help", "--follow"}
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from simcore.replay.slowdown import make_costs
 from simcore.replay.step_findings import find_cause
-from tests.kineto.made_jobs import Job, events, publish
-from tests.kineto.test_chrome import trace
+from tests.kineto.made_jobs import COMPUTES, Job, durations, events, make_replay, publish
+from tests.kineto.test_chrome import opened, trace
 from tests.kineto.test_slowdown import slowdown
 
 
@@ -59,6 +60,32 @@ def test_a_job_costs_what_a_slow_replay_says(job: Job) -> None:
         pytest.approx(expected.m_w, abs=1e-3),
         pytest.approx(expected.m_s, abs=1e-3),
     )
+
+
+@pytest.mark.parametrize("job", [Job(3, 2, 1, 4, 3, slow={(1, 0): 1.8}), Job(2, 3, 2, 3, 2, True, 7)])
+def test_a_rank_as_its_peers_is_what_a_slow_replay_says(tmp_path: Path, job: Job) -> None:
+    """One factor on all compute of dp rank 1 of stage 0, to the upper median of its peers, in each step."""
+    replay, lane = make_replay(job), (1, 0)
+    before, after = [], []
+    for ns in durations(job, replay):
+        compute = {
+            dp: sum(length for task, length in ns.items() if task[:2] == (dp, 0) and task[2] in COMPUTES)
+            for dp in range(job.dp)
+        }
+        peers = sorted(compute[dp] for dp in range(job.dp) if dp != 1)
+        factor = peers[len(peers) // 2] / compute[1]
+        scaled = {
+            task: round(factor * length) if task[:2] == lane and task[2] in COMPUTES else length
+            for task, length in ns.items()
+        }
+        before.append(replay.step_ns(ns))
+        after.append(replay.step_ns(scaled))
+    costs = make_costs(opened(trace(tmp_path, *events(job)), step="all"))
+    assert costs is not None
+    as_peers = costs.as_peers(1)
+    assert as_peers is not None
+    assert ([*as_peers.before_ns], [*as_peers.after_ns]) == (before, after)
+    assert as_peers.gain_ns == sum(before) - sum(after)
 
 
 @pytest.mark.parametrize(

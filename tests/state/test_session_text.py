@@ -127,9 +127,9 @@ TIMELINE = "screens__timeline__"
         ({"format": "wltui.session/2"}, 'format: found "wltui.session/2", expected "wltui.session/1"'),
         ({"format": None}, 'format: found nothing, expected "wltui.session/1"'),
         ({"screen": "sumary"}, 'screen: found "sumary", expected one of summary, timeline, layers, why, '
-                               "parameters, compare, sweep, links, notes"),
+                               "parameters, compare, sweep, steps, links, notes"),
         ({"screen": "\x1b[2J"}, 'screen: found "\\u001b[2J", expected one of summary, timeline, layers, '
-                                "why, parameters, compare, sweep, links, notes"),
+                                "why, parameters, compare, sweep, steps, links, notes"),
         ({"screen": 7}, "screen: found 7, expected a text"),
         ({"version": "x" * 61},
          f'version: found "{"x" * 36}..., expected a text of at most 60 characters'),

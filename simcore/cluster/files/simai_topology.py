@@ -14,10 +14,10 @@ from simcore.cluster.model import Dimension
 from simcore.cluster.parsing import Settings
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.topology import Link, PacketRules, Topology
-from simcore.units import format_number, plain_number, plural
+from simcore.units import format_number, is_whole, plain_number, plural
 
 _CODE = "topology-file"
-_HEAD = re.compile(r"[0-9]+([ \t]+[0-9]+){4}([ \t]+\w+)?[ \t]*$")
+_HEAD = re.compile(r"[0-9]{1,8}([ \t]+[0-9]{1,8}){4}([ \t]+\w+)?[ \t]*$")
 RATE_UNITS = {"Gbps": 1.0, "Mbps": 1e-3, "Tbps": 1e3}
 TIME_UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _QUANTITY = re.compile(r"([0-9.eE+-]+)([A-Za-z]+)")
@@ -52,9 +52,9 @@ def read_topology(source: ClusterText) -> Settings:
     if not rest:
         raise source.make_error(_CODE, "found no line of switches, expected their numbers", (1, 1))
     line_number, words = rest[0]
-    switches = [int(word) for word in words if word.isascii() and word.isdecimal()]
+    switches = [int(word) for word in words if is_whole(word)]
     expected = range(gpus, nodes)
-    if len(switches) != len(words) or sorted(switches) != list(expected):
+    if not len(switches) == len(words) == len(expected) or sorted(switches) != list(expected):
         message = f"found switches {quoted(' '.join(words[:8]))}, expected {gpus} to {nodes - 1}"
         raise source.make_error(_CODE, message, (line_number, 1))
     links = [_read_link(source, line_number, words, nodes) for line_number, words in rest[1:]]

@@ -182,7 +182,7 @@ def _with_link_rates(settings: Settings, texts: Sequence[str]) -> Settings:
         )
     missing = missing_link(settings.topology, factors)
     if missing is not None:
-        names = " and ".join(map(str, sorted(missing)))  # type: ignore[type-var]
+        names = " and ".join(map(str, sorted(missing)))
         raise UsageError(f"--link-rate: the topology has no link between nodes {names}")
     changed = topology_settings(with_link_rates(settings.topology, factors))
     return changed.over(replace(settings, diagnostics=()))

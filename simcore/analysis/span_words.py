@@ -188,7 +188,11 @@ def _factors_text(
     if simulation.parameters.jitter:
         return f"{words}, {more} by jitter{' and other traffic at its ports' if sharing else ''}"
     if sharing:
-        return f"{words}, {more} as {_other_traffic_words(simulation)}"
+        report = simulation.flow_report
+        if report is None or ns > expected:
+            return f"{words}, {more} as {_other_traffic_words(simulation)}"
+        # Nobody is faster for others' flows: packets are a little faster than shares say.
+        return f"{words}, {more}{' packet by packet' if report.detail != 'shares' else ''}"
     return f"{words}, {more} in the queues of the dimensions"
 
 

@@ -616,7 +616,7 @@ FLAGS: tuple[Flag, ...] = (
         "words",
         "",
         "A-B=X",
-        "rate of the link between nodes A and B of a topology times X; 0: it fails (repeatable)",
+        "rate of the link between nodes A and B, or of a tier (asw-psw), times X; 0: it fails (repeatable)",
     ),
     Flag("network", "network", "word", "", "MODEL", "network model", of=_WORKLOAD_OR_EXECUTION),
     Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),

@@ -6,7 +6,7 @@ Import from here: `Setup`.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -34,6 +34,9 @@ from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
 from simcore.workload.model import DegreeParameters, InputNetwork, ModelParameters
+
+if TYPE_CHECKING:
+    from simcore.topology import Topology
 
 # Parameters that jobs on one topology share.
 _OF_ALL_JOBS = (
@@ -120,6 +123,8 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
+            if cluster.topology is not None and "link_rate" not in rules.network.flags:
+                cluster_diagnostics += (_topology_unused(parameters.network, cluster.topology),)
         if workload.header.inference and workload.maker is None and not rules.queued:
             # Imported here: most files are of training.
             from simcore.workload.inference import with_stages
@@ -336,6 +341,16 @@ def _check_one_stream(network: str, ecmp: str | None, schedule: str | None, stag
         )
     if (stages or 1) != 1:
         raise UsageError(f"--pp {stages}: dialect simai-sim has no pipeline, 1 would fit")
+
+
+def _topology_unused(network: str, topology: Topology) -> Diagnostic:
+    """Returns a warning that a network knows a topology by two dimensions alone."""
+    message = (
+        f"--network {network} has a server and what joins servers, made of the topology: links that flows "
+        "share above servers, and their paths, are not seen; --network flows has them"
+    )
+    brief = f"network {network}: links of the topology not seen"
+    return Diagnostic("warning", "topology-unused", message, topology.name, brief=brief)
 
 
 def _resolve_cluster(

@@ -19,6 +19,7 @@ from simcore.parameters import Parameters
 from simcore.program import building
 from simcore.render.export import FORMATS, Request, save
 from simcore.runs.simulated import SimulatedRun
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.checking import check_file_of
 from simcore.sweeping.point_lines import PointParser
@@ -202,6 +203,12 @@ def cluster_folder(_: Path) -> list[Diagnostic]:
     return list(caught.value.diagnostics)
 
 
+def topology_unused(folder: Path) -> list[Diagnostic]:
+    (folder / "w.txt").write_text(TEXT)
+    setup = Setup(open_workload(str(folder / "w.txt")), Parameters(cluster="dcn:16:npa=8:psn=2", world=16))
+    return list(setup.placement.diagnostics)
+
+
 def parameters_file(folder: Path) -> list[Diagnostic]:
     (folder / "p.toml").write_text("splits = 0\n")
     with pytest.raises(InputError) as caught:
@@ -380,6 +387,7 @@ EXAMPLES: dict[str, Example] = {
     "simai-conf": cluster("system", "SimAI.conf", "CC_MODE fast\n"),
     "topology": cluster("cluster", "topo", TOPOLOGY),
     "topology-unconnected": cluster("cluster", "topo", TOPOLOGY),
+    "topology-unused": topology_unused,
     "topology-oversubscribed": cluster("cluster", "topo", TOPOLOGY),
     "cluster-toml": cluster("cluster", "cluster.toml", "splits = 0\n"),
     "cluster-key-ignored": cluster("system", "system.json", '{"trace-enabled": 1}'),

@@ -82,7 +82,7 @@ class Footer(FrameView):
 
 # By screen why a run has none.
 MISSING = {
-    "links": "this network has no links: --network flows and a topology as --cluster, or --network links",
+    "links": "this network has no links: --network flows has those of a topology, --network links its own",
     "steps": "8 lists the steps of measured runs of several: this one has none to list",
 }
 

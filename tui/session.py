@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.parameters import Parameters, RunInput
+from simcore.parameters import TOPOLOGY_FIELDS, Parameters, RunInput, flag_of
 from simcore.records import NamedTuple
 from simcore.shell_words import join_words
 from simcore.trace.contexts import StepWork
@@ -117,6 +117,25 @@ def _network_changes(before: Sequence[Dimension], now: Sequence[Dimension]) -> l
     return changes[:1] if len(changes) < 2 else [f"{changes[0]} and {len(changes) - 1} more"]
 
 
+def _flow_changes(before: Run, now: Run) -> list[str]:
+    """Returns `flows, link-rate asw-psw=2`: what differs in links and paths under flows; empty where nothing
+    does.
+    """
+    changes = []
+    for name in TOPOLOGY_FIELDS:
+        old, new = getattr(before.parameters, name), getattr(now.parameters, name)
+        if old != new:
+            added = [text for text in new if text not in old] if isinstance(new, tuple) else [new]
+            values = printable(" ".join(str(value) for value in added if value is not None), 30)
+            changes.append(f"{flag_of(name).option[2:]} {values or 'as before'}")
+    return [f"flows, {changes[0]}{f' and {len(changes) - 1} more' * (len(changes) > 1)}"] if changes else []
+
+
+def _has_fact(changed: str, fact: str) -> bool:
+    """Returns whether a changed fact has this one, alone or in front."""
+    return changed == fact or changed.startswith(f"{fact}, ")
+
+
 @dataclass(slots=True)
 class Session:
     """What is open."""
@@ -222,7 +241,8 @@ class Session:
         the most important.
         """
         changed = self.changed_facts(wide)
-        return [*changed, *(fact for fact in self.current.figures.headline(wide) if fact not in changed)]
+        facts = self.current.figures.headline(wide)
+        return [*changed, *(fact for fact in facts if not any(_has_fact(one, fact) for one in changed))]
 
     def changed_facts(self, wide: bool) -> list[str]:
         """Returns the facts that differ from the run as opened, such as its schedule or replay, behind what
@@ -247,6 +267,9 @@ class Session:
         if gpus[0] != gpus[1]:
             # Its network comes with it.
             return [f"{gpus[1]} in place of {gpus[0]}", *changed]
+        if self.current.network.flow_report is not None:
+            # Its dimensions price nothing: links and paths are what was changed.
+            return [*changed, *_flow_changes(self.opened, self.current)]
         return [*changed, *_network_changes(self.opened.network.dims, self.current.network.dims)]
 
     @staticmethod

@@ -339,7 +339,11 @@ class SimulationFigures(Run):
 
     @cached_property
     def dimensions(self) -> list[DimensionUse]:
-        """The traffic of each dimension of the network; empty on SimAI's, which have none."""
+        """The traffic of each dimension of the network; empty on SimAI's, which have none, and under flows,
+        whose ports are those of links.
+        """
+        if self.flow_report is not None:
+            return []
         from simcore.analysis.dimensions import compute_dimension_use
 
         return compute_dimension_use(self.simulation, self.class_uses)
@@ -392,7 +396,9 @@ class SimulationFigures(Run):
 
     @cached_property
     def busiest_port(self) -> PortUse | None:
-        """The port that is busy longest, None where nothing is sent over dimensions."""
+        """The port that is busy longest, None where nothing is sent over dimensions, and under flows."""
+        if self.flow_report is not None:
+            return None
         from simcore.analysis.dimensions import find_busiest_port
 
         return find_busiest_port(self.simulation, self.class_uses)

@@ -43,7 +43,7 @@ from simcore.sources.simulated import (
 from simcore.trace.findings import Dependency
 from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSummary, format_clock, microbatch_words, slack_words
 from simcore.trace.lanes import PHASE_WORDS, Lanes, SpanWords
-from simcore.units import byte_size, duration, format_number, group_digits, plural, short_number
+from simcore.units import byte_size, duration, format_number, group_digits, join_names, plural, short_number
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
@@ -188,8 +188,30 @@ def _factors_text(
     if simulation.parameters.jitter:
         return f"{words}, {more} by jitter{' and other traffic at its ports' if sharing else ''}"
     if sharing:
-        return f"{words}, {more} as other traffic shares its ports"
+        report = simulation.flow_report
+        if report is None or ns > expected:
+            return f"{words}, {more} as {_other_traffic_words(simulation)}"
+        # Nobody is faster for others' flows: packets are a little faster than shares say.
+        return f"{words}, {more}{' packet by packet' if report.detail != 'shares' else ''}"
     return f"{words}, {more} in the queues of the dimensions"
+
+
+def _other_traffic_words(simulation: Simulation) -> str:
+    """Returns what shares ports with a collective or transfer; of flows, the groups that send any."""
+    report, timeline = simulation.flow_report, simulation.timeline
+    if report is None or simulation.other_job is not None:
+        return "other traffic shares its ports"
+    kinds = {
+        "pp" if isinstance(cost, TransferCost) else cost.group
+        for cost in timeline.program.costs
+        if isinstance(cost, TransferCost) or (isinstance(cost, CollectiveCost) and not cost.ns)
+    }
+    if len(kinds) > 1:
+        return f"other flows share its ports, those of {join_names(sorted(kinds))}"
+    (kind,) = kinds
+    if sum(group.kind == kind for group in timeline.folding.group_classes) == 1:
+        return "other traffic shares its ports" if report.detail == "shares" else "its packets wait at ports"
+    return f"flows of other {kind} groups share its ports"
 
 
 def _find_cell(simulation: Simulation, class_id: int, op: int) -> str:

@@ -182,8 +182,8 @@ def _with_link_rates(settings: Settings, texts: Sequence[str]) -> Settings:
         )
     missing = missing_link(settings.topology, factors)
     if missing is not None:
-        first, second = sorted(missing)
-        raise UsageError(f"--link-rate: the topology has no link between nodes {first} and {second}")
+        names = " and ".join(map(str, sorted(missing)))
+        raise UsageError(f"--link-rate: the topology has no link between nodes {names}")
     changed = topology_settings(with_link_rates(settings.topology, factors))
     return changed.over(replace(settings, diagnostics=()))
 

@@ -341,7 +341,8 @@ def _link_rate(ops: OpChanges) -> str:
         return "links have the rates of the topology again"
     ends, _, factor = printable(changed[0], _NAME_CELLS).partition("=")
     does = "fails" if float(factor) == 0 else f"has {factor} times its rate"
-    return f"the link between nodes {ends.replace('-', ' and ')} {does}"
+    link = "the link between nodes" if ends[0].isdecimal() else "each link between"
+    return f"{link} {ends.replace('-', ' and ')} {does}"
 
 
 def _other_job(ops: OpChanges) -> str:

@@ -9,12 +9,16 @@ from typing import Any
 # What a flow takes of its links: (link, ns of it for each byte).
 Uses = Sequence[tuple[int, float]]
 _NO_CAP = float("inf")
+# A link is full with less than this part of it left: rounding leaves 1e-13, and a port that a GPU's own port
+# spares has 1e-6 (`_FIRST_PORT` of the traffic).
+_LEFT = 1e-7
 
 
 def fair_rates(
     uses: Sequence[Uses], counts: Sequence[int], caps: Sequence[float]
-) -> tuple[list[float], list[int]]:
-    """Returns bytes per ns of each flow of each bundle, and the full link that holds it back, -1 at its cap.
+) -> tuple[list[float], list[int], set[int]]:
+    """Returns bytes per ns of each flow of each bundle, the full link that holds it back, -1 at its cap, and
+    all full links: of those that become full together one holds a bundle back.
 
     All rates rise together; where a link is full, or a bundle is at its cap, they stay. counts: equal flows
     of each bundle. A link becomes full at a level that never falls while others stop below it, so that the
@@ -26,7 +30,9 @@ def fair_rates(
             shares[link] = shares.get(link, 0.0) + share
         link = max(shares, key=lambda link: shares[link])
         rate = 1.0 / (shares[link] * counts[0])
-        return ([caps[0]], [-1]) if caps[0] < rate else ([rate], [link])
+        if caps[0] < rate:
+            return [caps[0]], [-1], set()
+        return [rate], [link], {one for one, share in shares.items() if share > shares[link] * (1 - _LEFT)}
     # Link -> [what is left of it, what a unit of rate of those that still rise takes, how many these are,
     # their bundles].
     states: dict[int, list[Any]] = {}
@@ -77,4 +83,4 @@ def fair_rates(
                 state[0] -= level * weight
                 state[1] -= weight
                 state[2] -= 1
-    return rates, bottlenecks
+    return rates, bottlenecks, {link for link, state in states.items() if state[0] < _LEFT}

@@ -593,14 +593,14 @@ class FlowTraffic:
             self._serve(bundle)
         paths = [bundle.path for bundle in bundles]
         uses = [path.lean_uses if is_lean else path.uses for path in paths]
-        rates, bottlenecks = fair_rates(uses, counts, [path.cap for path in paths])
-        full: dict[int, int] = {}
+        rates, bottlenecks, full_links = fair_rates(uses, counts, [path.cap for path in paths])
+        held_flows: dict[int, int] = {}
         for path, link, count in zip(paths, bottlenecks, counts, strict=True):
             # What acknowledgements take of a full port is no flow of it.
-            full[link] = full.get(link, 0) + (count if link in path.links else 0)
+            held_flows[link] = held_flows.get(link, 0) + (count if link in path.links else 0)
         for link in links:
-            self._full(link, link in full)
-        for link, flows in full.items():
+            self._full(link, link in full_links)
+        for link, flows in held_flows.items():
             if link >= 0:
                 self._mark(link, flows)
                 if flows > 1 and not self.is_coupled:

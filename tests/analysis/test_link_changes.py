@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis.what_if.links import flow_changes, link_changes
+from simcore.analysis.what_if.links import flow_changes, hottest_tier_changes, link_changes
 from simcore.records import replace
 from simcore.simulation import simulate
 from tests.flows.test_ports import shared_run
@@ -17,10 +17,17 @@ def test_a_link_fails_or_has_half_or_twice_its_rate_and_its_run_says_what_that_c
     for change in link_changes(simulation, 20, 18):
         parameters = replace(simulation.parameters, **change.fields)
         steps[change.fields["link_rate"]] = simulate(simulation.workload, parameters).step_time_ns
-    assert list(steps) == [("18-20=0",), ("18-20=0.5",), ("18-20=2",)]
-    failed_ns, half_ns, twice_ns = steps.values()
+    assert list(steps) == [("18-20=0",), ("18-20=0.5",), ("18-20=2",), ("asw-psw=2",)]
+    failed_ns, half_ns, twice_ns, tier_ns = steps.values()
     assert failed_ns > simulation.step_time_ns < half_ns
-    assert twice_ns <= simulation.step_time_ns
+    assert tier_ns < twice_ns <= simulation.step_time_ns
+
+
+def test_all_links_of_the_hottest_tier_are_tried_and_can_be_as_they_were() -> None:
+    (change,) = hottest_tier_changes(shared_run().simulation)
+    assert change.fields == {"link_rate": ("asw-psw=2",)}
+    (change,) = hottest_tier_changes(shared_run(link_rate=("18-20=0.5", "asw-psw=2")).simulation)
+    assert change.fields["link_rate"] in {("18-20=0.5",), ("18-20=0.5", "asw-psw=2", "gpu-asw=2")}
 
 
 def test_a_changed_link_keeps_the_changes_of_others_and_can_be_as_it_was() -> None:
@@ -28,6 +35,7 @@ def test_a_changed_link_keeps_the_changes_of_others_and_can_be_as_it_was() -> No
     values = [change.fields["link_rate"] for change in link_changes(simulation, 18, 20)]
     assert values == [
         ("19-21=0.5", "18-20=0"), ("19-21=0.5", "18-20=0.5"), ("19-21=0.5", "18-20=2"), ("19-21=0.5",),
+        ("18-20=0.5", "19-21=0.5", "asw-psw=2"),
     ]  # fmt: skip
 
 

@@ -59,19 +59,20 @@ def progressive_filling(case: Case) -> list[Fraction]:
 @pytest.mark.parametrize("seed", range(150))
 def test_rates_are_those_of_progressive_filling(seed: int) -> None:
     case = make_case(seed)
-    rates, _ = fair_rates(*case)
+    rates, *_ = fair_rates(*case)
     assert rates == pytest.approx([float(rate) for rate in progressive_filling(case)], rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_no_link_carries_more_than_it_can_and_each_flow_has_a_full_one(seed: int) -> None:
     uses, counts, caps = case = make_case(seed)
-    rates, bottlenecks = fair_rates(*case)
+    rates, bottlenecks, full_links = fair_rates(*case)
     loads: dict[int, float] = {}
     for entries, count, rate in zip(uses, counts, rates, strict=True):
         for link, share in entries:
             loads[link] = loads.get(link, 0.0) + share * count * rate
     assert max(loads.values()) <= 1 + 1e-9
+    assert full_links == {link for link, load in loads.items() if load > 1 - 1e-9}
     for entries, rate, cap, link in zip(uses, rates, caps, bottlenecks, strict=True):
         if link < 0:
             assert rate == cap

@@ -7,6 +7,8 @@ from functools import cache
 
 import pytest
 
+from simcore.analysis.span_words import explain_duration
+from simcore.program.ops import LANE_OF_STREAM
 from simcore.runs.simulated import SimulatedRun
 from simcore.trace.ports import STRETCHES, Ports
 from tests.strategies import Cell, Row, make_workload
@@ -77,6 +79,14 @@ def test_both_directions_of_a_link_have_the_same_position_in_their_tiers() -> No
     assert [tier.name for tier in ports.tiers] == [
         "gpu > nvsw", "nvsw > gpu", "gpu > asw", "asw > psw", "psw > asw", "asw > gpu",
     ]  # fmt: skip
+
+
+def test_an_op_that_takes_longer_than_alone_names_the_groups_whose_flows_it_meets() -> None:
+    workload = make_workload(ROWS[:1], tp=2, ep=8, pp=1, all_gpus=16)
+    simulation = run(workload, network="flows", cluster="dcn:16:npa=8:psn=2").simulation
+    ops = simulation.timeline.stage_program(0).ops
+    op = next(index for index, lane in enumerate(ops.stream) if LANE_OF_STREAM[lane] == "ep")
+    assert "flows of other ep groups" in explain_duration(simulation, 0, op)
 
 
 def test_what_is_idle_is_there_and_carried_nothing() -> None:

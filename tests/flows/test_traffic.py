@@ -53,8 +53,24 @@ def test_ports_count_bytes_and_flows() -> None:
     port = next(port for port in traffic.port_uses() if (port.source, port.target) == (3, 2))
     assert (port.bytes, port.flows, port.busy_ns, port.most_flows) == (30_000, 2, 3000, 2)
     assert port.mean_flows == pytest.approx((2 * 2000 + 1 * 1000) / 3000)
-    # Alone, the second flow is held back by the port of its GPU.
-    assert port.full_ns == 2000
+    # Alone, the second flow fills the port of its GPU and this one.
+    assert port.full_ns == 3000
+
+
+def test_a_port_behind_a_full_port_of_a_gpu_has_no_queue_in_ns3_and_is_not_full() -> None:
+    traffic = FlowTraffic(STAR, FlowRules())
+    ends_of(traffic, (0, 0, 2, 10_000))
+    assert [port.full_ns > 0 for port in traffic.port_uses() if port.bytes] == [True, False]
+
+
+def test_ports_that_are_full_together_are_all_full() -> None:
+    # Two GPUs of one switch send to two of another over a link up and one down, each half as fast.
+    ends = [(0, 4, 80), (1, 4, 80), (2, 6, 80), (3, 6, 80), (4, 5, 80), (5, 6, 80)]
+    links = tuple(Link(*end, 100.0) for end in ends)
+    traffic = FlowTraffic(Topology("tree", 4, 1, (), (4, 5, 6), links), FlowRules())
+    ends_of(traffic, (0, 0, 2, 1_000_000), (0, 1, 3, 1_000_000))
+    full = {(port.source, port.target): port.full_ns for port in traffic.port_uses()}
+    assert full[4, 5] == full[5, 6] > 0 == full[0, 4]
 
 
 def test_no_path_is_refused() -> None:

@@ -150,6 +150,17 @@ def test_a_link_that_is_not_there_is_refused(text: str) -> None:
         choose_cluster(ClusterParameters(cluster="dcn:16:npa=8:psn=2", link_rate=(text,)))
 
 
+def test_a_tier_has_another_rate_where_its_links_have_none_of_their_own() -> None:
+    dcn = choose_cluster(
+        ClusterParameters(cluster="dcn:16:npa=8:psn=2", link_rate=("psw-asw=2", "18-20=0.5"))
+    )
+    topology, plain = dcn.settings.topology, generate_topology("dcn:16:npa=8:psn=2")
+    assert topology is not None
+    for link, before in zip(topology.links, plain.links, strict=True):
+        factor = 0.5 if {*link[:2]} == {18, 20} else 2 if min(link[:2]) >= 18 else 1
+        assert link.gbps == before.gbps * factor
+
+
 def test_a_cluster_without_links_by_number_has_no_rates_of_links() -> None:
     with pytest.raises(UsageError, match="topology"):
         choose_cluster(ClusterParameters(cluster="h100-8", link_rate=("0-1=0.5",)))

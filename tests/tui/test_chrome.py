@@ -17,6 +17,7 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.figures import remove_each
 from simcore.workload import open_workload
+from tests.flows.test_ports import shared_run
 from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
 from tests.workload.test_op_table import read
@@ -359,3 +360,16 @@ def test_what_takes_another_time_stands_in_the_row_on_top(width: int) -> None:
     assert faster.parameters is not None
     trial = session_of(seed(), seed().with_parameters(faster.parameters))
     assert "   dim 1 55.6 GB/s   " in line_text(heading(trial, "why", width)[0])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_heading_says_which_links_and_paths_of_flows_were_changed(width: int) -> None:
+    session = Session(shared_run())
+    assert "flows, " not in text_of(heading(session, "links", width))
+    for changes in ({"link_rate": ("asw-psw=2",)}, {"ecmp": "balanced"}):
+        session.current = shared_run(**changes)
+        (name,), (value,) = (
+            changes,
+            (" ".join(one) if isinstance(one, tuple) else one for one in changes.values()),
+        )
+        assert f"flows, {name.replace('_', '-')} {value}" in text_of(heading(session, "links", width))

@@ -660,8 +660,10 @@ def _wants_rescaling(context: FormContext) -> bool:
 
 
 def _build_field(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
-    """Returns the field of a flag. The help of a list also has its form."""
+    """Returns the field of a flag. The help of a list also has its form, that of the network names all."""
     help_text = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
+    if kind is NetworkField:
+        help_text = "|".join(choices(flag.field))
     return kind(flag.group, label, flag.unit, f"{flag.option}  {help_text}", flag.option, flag)
 
 

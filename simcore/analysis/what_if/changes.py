@@ -13,7 +13,7 @@ from simcore.analysis.blocks import find_surplus_blocks, find_unequal_blocks
 from simcore.analysis.file_memory import peak_bytes
 from simcore.analysis.model_use import SimulatedModel
 from simcore.analysis.shape import SimulatedShape
-from simcore.analysis.what_if.links import flow_changes
+from simcore.analysis.what_if.links import flow_changes, hottest_tier_changes
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
@@ -244,7 +244,9 @@ OF_SCHEDULES: tuple[Family, ...] = (
     _layout_changes,
     _microbatch_changes,
 )
-FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _speed_up_ranks, _balance_experts, flow_changes)
+# Those of runs under flows.
+OF_FLOWS: tuple[Family, ...] = (flow_changes, hottest_tier_changes)
+FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _speed_up_ranks, _balance_experts, *OF_FLOWS)
 
 
 def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
@@ -261,7 +263,7 @@ def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
     rows: list[WhatIf] = []
     best: list[Change] = []
     pairs: list[tuple[Change, Change]] = []
-    for family in FAMILIES if simulation.can_be_scheduled else (_speed_up_ranks, flow_changes):
+    for family in FAMILIES if simulation.can_be_scheduled else (_speed_up_ranks, *OF_FLOWS):
         family_changes = list(family(simulation))
         if family in OF_SCHEDULES[1:] and not has_schedule:
             pairs += [

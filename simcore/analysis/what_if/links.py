@@ -1,4 +1,6 @@
-"""Changes of a topology and of the paths of flows: a link that fails or has another rate, other paths."""
+"""Changes of a topology and of the paths of flows: a link that fails or has another rate, all links of a tier
+at twice their rate, other paths.
+"""
 
 from __future__ import annotations
 
@@ -46,3 +48,41 @@ def link_changes(simulation: Simulation, first: int, second: int) -> Iterator[Ch
         yield Change({"link_rate": (*others, f"{low}-{high}={factor}")}, f"{link} {words}")
     if len(others) < len(rates):
         yield Change({"link_rate": others}, f"{link} as the topology has it")
+    yield from tier_changes(simulation, first, second)
+
+
+def tier_changes(simulation: Simulation, first: int, second: int) -> Iterator[Change]:
+    """Yields all links between such nodes at twice their rate, or as the topology has them."""
+    topology, rates = simulation.cluster.topology, simulation.parameters.link_rate
+    if topology is None:
+        return
+    # Imported here: as above.
+    from simcore.topology import parse_link_rates, tier_ends
+
+    ends = tier_ends(topology, first, second)
+    others = tuple(text for text in rates if ends not in parse_link_rates((text,)))
+    low, *high = sorted(ends, key=lambda kind: topology.tier_order(kind, kind))
+    name = f"{low}-{high[0] if high else low}"
+    count = sum(tier_ends(topology, *link[:2]) == ends for link in topology.links)
+    if len(others) < len(rates):
+        yield Change({"link_rate": others}, f"all {name} links as the topology has them")
+    elif count > 1:
+        yield Change({"link_rate": (*others, f"{name}=2")}, f"all {count} {name} links at twice their rate")
+
+
+def hottest_tier_changes(simulation: Simulation) -> Iterator[Change]:
+    """Yields the links of the tier of the port outside servers that is loaded most, of those with several
+    flows at once, at twice their rate.
+    """
+    report, topology = simulation.flow_report, simulation.cluster.topology
+    if report is None or topology is None:
+        return
+    inner = topology.inner_set()
+    ports = [
+        port
+        for port in report.ports
+        if port.most_flows > 1 and port.source not in inner and port.target not in inner
+    ]
+    hottest = max(ports, key=lambda port: port.bytes / port.gbps, default=None)
+    if hottest is not None:
+        yield from tier_changes(simulation, hottest.source, hottest.target)

@@ -26,6 +26,7 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.model.toml_text import locate_key
 from simcore.records import replace
 from simcore.topology import (
+    Ends,
     Link,
     Topology,
     generate_topology,
@@ -59,7 +60,7 @@ def read_topology_table(source: ClusterText, table: dict[str, Any]) -> Settings:
             raise _error(source, "topology", str(error).removeprefix("--cluster ")) from None
     else:
         topology = _read_nodes(source, table)
-    changed: dict[frozenset[int], float] = {}
+    changed: dict[Ends, float] = {}
     for key in ("failed", "slow"):
         for entry in _texts(source, table, key):
             words = entry.split()

@@ -57,9 +57,13 @@ def resolve_dialect(workload: Workload, requested: str | None) -> Dialect:
     for dialect in WORKLOAD_DIALECTS:
         if dialect == (workload.dialect if requested is None else requested):
             return workload.dialect if workload.is_table else dialect
-    quoted = printable(requested or "", 60)
-    expected = ", ".join(WORKLOAD_DIALECTS[:-1])
-    raise UsageError(f"--dialect {quoted}: {expected} or {WORKLOAD_DIALECTS[-1]} is expected")
+    raise wrong_dialect(requested or "")
+
+
+def wrong_dialect(name: str) -> UsageError:
+    """Returns the error for a word that is no dialect of a workload file."""
+    expected = f"{', '.join(WORKLOAD_DIALECTS[:-1])} or {WORKLOAD_DIALECTS[-1]}"
+    return UsageError(f"--dialect {printable(name, 60)}: {expected} is expected")
 
 
 def policy_layout(

@@ -256,7 +256,7 @@ def test_what_is_no_part_of_the_file_is_said() -> None:
 
 REFUSED = [
     ({"tp": 3}, "world 8 is not a multiple of tp 3 x pp 1 = 3: 6 or 9 would fit"),
-    ({"dialect": "x"}, "--dialect x: simai or astra-sim-1 is expected"),
+    ({"dialect": "x"}, "--dialect x: simai, simai-sim or astra-sim-1 is expected"),
     ({"layer_scale": ("x:fwd=2",)}, "--layer-scale x: no row of the file has this name"),
     ({"compute_scale": 1e12}, "--compute-scale or --layer-scale makes a time of 2^63 ns or more"),
     ({"microbatches": 2**40},

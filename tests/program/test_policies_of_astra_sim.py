@@ -196,7 +196,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
      "world 6 is not a multiple of tp 4: 4 or 8 would fit"),
     ("DATA", {"world": 2**25}, "world 33554432: at most 16777216 ranks (2^24) are simulated"),
     ("DATA", {"rank_order": "x"}, "--rank-order x: one of tp-ep-dp-pp, tp-pp-dp is expected"),
-    ("DATA", {"dialect": "x"}, "--dialect x: simai or astra-sim-1 is expected"),
+    ("DATA", {"dialect": "x"}, "--dialect x: simai, simai-sim or astra-sim-1 is expected"),
     ("DATA", {"passes": 10**7}, "--passes 10000000 of 2 rows are up to 120000000 ops: "
      "at most 40000000 are simulated"),
     ("DATA", {"passes": 1000, "splits": 2000}, "12000000 phases of chunks are to be simulated, "

@@ -204,8 +204,8 @@ REFUSED = [
         f"--schedule \\x07: one of {', '.join(SCHEDULES)} is expected, or a schedule file",
     ),
     ({"schedule": ""}, f"--schedule : one of {', '.join(SCHEDULES)} is expected, or a schedule file"),
-    ({"dialect": "chakra"}, "--dialect chakra: simai or astra-sim-1 is expected"),
-    ({"dialect": ""}, "--dialect : simai or astra-sim-1 is expected"),
+    ({"dialect": "chakra"}, "--dialect chakra: simai, simai-sim or astra-sim-1 is expected"),
+    ({"dialect": ""}, "--dialect : simai, simai-sim or astra-sim-1 is expected"),
     (
         {"microbatches": 1_666_667, "schedule": "1f1b"},
         "1666667 micro-batches on 1 stage are up to 40000032 ops: at most 40000000 are simulated",

@@ -24,7 +24,7 @@ STACKS = [
     frames(
         ("empty_cuda", "??", 0),
         ("forward", "/env/lib/python3.12/site-packages/torch/nn/modules/linear.py", 116),
-        (name, f"/home/me/train/{file}", line), ("main", "/home/me/train/train.py", 9),
+        (name, f"/train/{file}", line), ("main", "/train/train.py", 9),
     )
     for name, file, line in (
         ("forward", "model.py", 41), ("attention", "model.py", 77), ("loss", "train.py", 30)

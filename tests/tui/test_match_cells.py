@@ -156,7 +156,7 @@ def test_the_columns_with_a_part_of_a_match_are_marked_and_no_others(
 @pytest.mark.parametrize("text", ["forward", "bubble", "tp", "send", "optimizer"])
 def test_a_marked_cell_says_its_kind_as_before(mode: tuple[Glyphs, bool], path: bool, text: str) -> None:
     glyphs, colour = mode
-    letters = {glyph: ASCII.fills[kind] for kind, glyph in glyphs.fills.items()} | {
+    letters = {glyph: ASCII.fills[kind] for kind, glyph in reversed(glyphs.fills.items())} | {
         glyphs.partly: ASCII.partly
     }
     model = TimelineModel(small())

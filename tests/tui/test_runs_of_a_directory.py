@@ -101,7 +101,7 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         await run_over(pilot)
         assert session.opened.setup.label == STAMPS[1]
         # From the last field, the host gaps of rank 1, to rank 1; half.
-        await press(pilot, "5", "G", "k", "k", "less_than_sign")
+        await press(pilot, "5", "G", *"kkkkkkk", "less_than_sign")
         await run_over(pilot)
         changed = session.current
         assert (changed.setup.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
@@ -122,7 +122,7 @@ async def test_the_panel_begins_at_the_run_that_a_draft_is_of(make_app: MakeApp,
     make_app()
     app = WltuiApp(session_on(jobs), first="parameters")
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "G", "less_than_sign")
+        await press(pilot, "G", *"kkkkk", "less_than_sign")
         await run_over(pilot)
         assert app.session.find_in_history(app.session.current) is None
         await press(pilot, "R")
@@ -158,7 +158,7 @@ def test_the_slowest_is_found_changed_kept_and_there_again(tmp_path: Path) -> No
     with wltui(jobs, screen=None, env=state) as terminal:
         terminal.wait_for("Measured step")
         terminal.press_each(("R", "slowest of them"), ("j\r", "run 2 of 5"), ("5", "as opened"))
-        terminal.press_each(("G", ">  rank 1 host gaps"), ("kk", ">  rank 1  "))
+        terminal.press_each(("Gkkkkk", ">  rank 1 host gaps"), ("kk", ">  rank 1  "))
         terminal.press_each(("<", "--slow-rank 1=0.5"), ("r", "kept as run 6"), ("q", ""))
         assert terminal.wait_for_end() == 0
     with wltui(jobs, screen=None, env=state) as terminal:

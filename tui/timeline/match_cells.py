@@ -133,7 +133,9 @@ class MatchMarker:
         own_kind = "fwd" if role == "recompute" else role if role in ASCII.fills else "exposed"
         # As parts of edges, such glyphs of other kinds are in the colour of any.
         kinds = {kind for kind in ASCII.fills if not self._colour or kind not in _LEFT_PARTS - {own_kind}}
-        letters = {glyphs.fills[kind]: ASCII.fills[kind] for kind in kinds - {"idle"}}
+        # Memory has glyphs of compute, too: the own kind of the lane counts, then the first one.
+        first_last = [kind for kind in reversed(ASCII.fills) if kind in kinds and kind != "idle"]
+        letters = {glyphs.fills[kind]: ASCII.fills[kind] for kind in (*first_last, own_kind)}
         letters[glyphs.partly] = ASCII.partly
         if not by_majority:
             letters[glyphs.busy] = ASCII.busy

@@ -19,6 +19,7 @@ from simcore.program.blocks import Structure, find_structure, is_embedding
 from simcore.program.building import bytes_between_stages, check_names
 from simcore.program.overrides import layer_scales
 from simcore.program.plan import Plan
+from simcore.program.policies import wrong_dialect
 from simcore.records import replace
 from simcore.render.export.format import Export, RankFile, Request
 from simcore.units import plural
@@ -114,8 +115,7 @@ def _dialect(workload: Workload, name: str | None) -> Dialect:
     for dialect in WORKLOAD_DIALECTS:
         if name == dialect:
             return dialect
-    expected = " or ".join(WORKLOAD_DIALECTS)
-    raise UsageError(f"--dialect {printable(name, 60)}: {expected} is expected")
+    raise wrong_dialect(name)
 
 
 def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:

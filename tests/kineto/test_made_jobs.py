@@ -82,7 +82,7 @@ def test_a_rank_as_its_peers_is_what_a_slow_replay_says(tmp_path: Path, job: Job
         after.append(replay.step_ns(scaled))
     costs = make_costs(opened(trace(tmp_path, *events(job)), step="all"))
     assert costs is not None
-    as_peers = costs.as_peers(1)
+    as_peers = costs.as_peers(1, lambda done, total: None)
     assert as_peers is not None
     assert ([*as_peers.before_ns], [*as_peers.after_ns]) == (before, after)
     assert as_peers.gain_ns == sum(before) - sum(after)

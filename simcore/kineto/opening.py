@@ -217,6 +217,9 @@ def _run(
             message = f"{unit} {rank} has nothing in step {step}: it is left out"
             diagnostics.append(Diagnostic("warning", "empty-step", message, recording.path))
     if not traces:
+        if _requested_step(options) is None:
+            message = f"found no operation in step {step}, the last whole one: --step all would fit"
+            raise InputError(Diagnostic("error", "no-events", message, path))
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
     _check_fits(path, traces)
     diagnostics += [*_host_ahead_notes(path, unit, shown_steps), *_other_step_notes(path, unit, shown_steps)]

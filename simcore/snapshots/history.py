@@ -327,7 +327,8 @@ class History:
         """Returns when each event was, ns from `begin_us`, never earlier than the one before it."""
         if not self.has_times:
             return array("q", range(0, 1000 * len(self.events), 1000))
-        times = (min(max((time_us - begin_us) * 1000, 0), LARGEST) for time_us in self.events.time_us)
+        # An instant is drawn as 1 ns, which has to fit as well.
+        times = (min(max((time_us - begin_us) * 1000, 0), LARGEST - 1) for time_us in self.events.time_us)
         return array("q", list(accumulate(times, max)))
 
 

@@ -22,6 +22,7 @@ from simcore.snapshots.record import SnapshotRecord
 from simcore.sources.checking import check_file_of
 from simcore.sources.inputs import open_input, read_input
 from simcore.unpickling.process import read_tables
+from simcore.workload.model import LARGEST
 from tests.snapshots.made import (
     BEGIN_US,
     MB,
@@ -320,6 +321,17 @@ def test_release_that_is_missing_and_sizes_of_no_device_are_no_error(tmp_path: P
     assert list(history.allocated) == [5, 7, 7, 7]
     assert list(run.times(0)) == [2000, 2000, 6000, 7000]
     assert "unknown-action" in [one.code for one in run.diagnostics]
+
+
+@pytest.mark.parametrize("time_us", [LARGEST // 1000, 1 << 62])
+def test_times_that_no_axis_has_are_at_its_end(tmp_path: Path, time_us: int) -> None:
+    content = snapshot(random_run(5, 40))
+    content["device_traces"][0][0]["time_us"] = time_us + 1_000
+    content["device_traces"][0][1]["time_us"] = 0
+    run = run_of(write(tmp_path / "snapshot.pickle", content))
+    for stream in run.lanes.streams(0):
+        spans = run.lanes.content(0, stream).spans
+        assert all(0 <= start < end <= LARGEST for start, end in zip(spans.start, spans.end, strict=True))
 
 
 def test_snapshots_take_no_parameters(tmp_path: Path) -> None:

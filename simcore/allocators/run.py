@@ -17,10 +17,9 @@ from simcore.snapshots.record import SnapshotRecord
 from simcore.trace.accounts import account_names
 from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, StepShape
 from simcore.trace.findings import WhatIf
-from simcore.trace.graph import START, Graph
 from simcore.trace.run import Run
 from simcore.trace.spans import NONE, Column, Spans, Trace, Waits
-from simcore.trace.trace_graph import TraceGraph
+from simcore.trace.trace_graph import TraceGraph, graph_without_nodes
 from simcore.trace.track import Track
 from simcore.workload.model import LARGEST
 
@@ -167,11 +166,7 @@ class SnapshotAnalysis(Run):
         return Trace(nothing, waits, self.length, NAMES, [1] * len(nothing), NONE, True, columns)
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        """Returns a graph without nodes: there is no step that they could make."""
-        ids = [device.id for device in self.record.devices]
-        graph = Graph(len(ids), lambda node: ())
-        nothing: list[list[int]] = [[] for _ in ids]
-        return TraceGraph(graph, [0], 0, [START] * len(ids), ids, nothing, [NONE], lambda *of: NONE, None)
+        return graph_without_nodes([device.id for device in self.record.devices])
 
     @cached_property
     def tracks(self) -> tuple[Track, ...]:

@@ -14,10 +14,9 @@ from simcore.parameters import Input, RunInput
 from simcore.ranks import RankSet
 from simcore.trace.contexts import NoModel, StepShape
 from simcore.trace.findings import WhatIf
-from simcore.trace.graph import START, Graph
 from simcore.trace.run import Run
-from simcore.trace.spans import NONE, Trace
-from simcore.trace.trace_graph import TraceGraph
+from simcore.trace.spans import Trace
+from simcore.trace.trace_graph import TraceGraph, graph_without_nodes
 from simcore.trace.track import Track
 
 NOT_COME = "not come"
@@ -75,11 +74,7 @@ class HangAnalysis(Run):
         return hung_trace(self.timeline)
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        """Returns a graph without nodes: there is no step that they could make."""
-        ranks = [dump.rank for dump in self.record.dumps]
-        graph = Graph(len(ranks), lambda node: ())
-        nothing: list[list[int]] = [[] for _ in ranks]
-        return TraceGraph(graph, [0], 0, [START] * len(ranks), ranks, nothing, [NONE], lambda *of: NONE, None)
+        return graph_without_nodes([dump.rank for dump in self.record.dumps])
 
     @cached_property
     def tracks(self) -> tuple[Track, ...]:

@@ -1,9 +1,10 @@
-"""The words of a critical path without a segment: of runs that have no step."""
+"""Figures and the critical path, without a segment, of runs that have no step."""
 
 from __future__ import annotations
 
 from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource
 from simcore.trace.figures import PathSegment
+from simcore.trace.run import Figures, Of
 
 
 class EmptyPath(PathSource):
@@ -20,3 +21,14 @@ class EmptyPath(PathSource):
 
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         raise IndexError(index)
+
+
+class FiguresWithoutStep(Figures[Of]):
+    """The figures of a hung job, or of memory snapshots: nothing is timed."""
+
+    path_groupings = ("kind", "rank")
+    has_step = False
+
+    @property
+    def path_source(self) -> PathSource:
+        return EmptyPath()

@@ -16,7 +16,7 @@ from operator import sub
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple, Struct
-from simcore.trace.graph import BEFORE, BUSY, JOINS, Cause, Graph
+from simcore.trace.graph import BEFORE, BUSY, JOINS, START, Cause, Graph
 from simcore.trace.spans import NONE
 from simcore.units import select
 
@@ -146,6 +146,14 @@ class TraceGraph(Struct, dict=True):
         """Returns the step time with other durations, ns. Raises `Cancelled`."""
         ends = self.graph.ends(durations, cancelled)
         return max(ends[node] for node in self.last_nodes)
+
+
+def graph_without_nodes(ids: list[int]) -> TraceGraph:
+    """Returns the graph of a run that has no step. ids: the rank or device of each track."""
+    count = len(ids)
+    nothing: list[list[int]] = [[] for _ in ids]
+    graph = Graph(count, lambda node: ())
+    return TraceGraph(graph, [0], 0, [START] * count, ids, nothing, [NONE], lambda *of: NONE, None)
 
 
 def first_rows(lengths: Iterable[int]) -> list[int]:

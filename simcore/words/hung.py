@@ -14,6 +14,7 @@ from simcore.flight.record import STATE_WORDS, UNSTATED, size_text
 from simcore.flight.verdict import Wait
 from simcore.hangs.run import NOT_COME, HangAnalysis
 from simcore.ranks import RankSet
+from simcore.trace.empty_path import FiguresWithoutStep
 from simcore.trace.figures import (
     CollectiveStates,
     GroupProgress,
@@ -24,28 +25,18 @@ from simcore.trace.figures import (
     Origin,
 )
 from simcore.trace.findings import Finding
-from simcore.trace.run import Figures
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.trace.critical_path import PathSource
     from simcore.trace.streams import TrackStreams
 
 _ROLES = ("culprit", "stuck", "waits", "held up", "no dump", "")
 
 
-class HangFigures(Figures[HangAnalysis]):
+class HangFigures(FiguresWithoutStep[HangAnalysis]):
     """The figures of dumps: a verdict and tables; nothing is timed."""
 
     kind = "hung"
-    path_groupings = ("kind", "rank")
-    has_step = False
-
-    @property
-    def path_source(self) -> PathSource:
-        from simcore.trace.empty_path import EmptyPath
-
-        return EmptyPath()
 
     @property
     def title(self) -> str:

@@ -13,32 +13,23 @@ from simcore.diagnostics import printable
 from simcore.snapshots.call_sites import site_text
 from simcore.snapshots.history import NO_STACK, Holder, OutOfMemory
 from simcore.snapshots.record import ALLOCATED
+from simcore.trace.empty_path import FiguresWithoutStep
 from simcore.trace.figures import DeviceMemory, FailedRequest, HeldMemory, Insight, Origin, SnapshotTables
 from simcore.trace.findings import Finding
-from simcore.trace.run import Figures
 from simcore.units import byte_size, plural
 from simcore.unpickling.stacks import frames_of
 
 if TYPE_CHECKING:
-    from simcore.trace.critical_path import PathSource
     from simcore.trace.streams import TrackStreams
 
 # Frames of a stack that JSON has.
 _MOST_FRAMES = 40
 
 
-class SnapshotFigures(Figures[SnapshotAnalysis]):
+class SnapshotFigures(FiguresWithoutStep[SnapshotAnalysis]):
     """The figures of snapshots: peaks, what is held then, what failed; nothing is timed."""
 
     kind = "snapshot"
-    path_groupings = ("kind", "rank")
-    has_step = False
-
-    @property
-    def path_source(self) -> PathSource:
-        from simcore.trace.empty_path import EmptyPath
-
-        return EmptyPath()
 
     @property
     def title(self) -> str:

@@ -81,6 +81,9 @@ class Ranges:
     def select(self, rows: Sequence[int]) -> Ranges:
         """Returns some of them."""
         some = Ranges(self.start.typecode)
+        if isinstance(rows, range):
+            some._take(self, rows.start, rows.stop)
+            return some
         some.start.extend(map(self.start.__getitem__, rows))
         some.length.extend(map(self.length.__getitem__, rows))
         some.name += map(self.name.__getitem__, rows)
@@ -325,7 +328,9 @@ def host_columns(
     for thread, thread_index in launchers.items():
         if thread in threads:
             some = threads[thread].sort()
-            _add(columns, some, outermost(some), thread_index, ns)
+            outer = outermost(some)
+            rows = range(len(some)) if len(outer) == len(some) else outer
+            _add(columns, some, rows, thread_index, ns)
     annotations = Ranges()
     for some in ranges.values():
         for row, name in enumerate(some.name):
@@ -344,7 +349,9 @@ def _add(columns: HostColumns, ranges: Ranges, rows: Sequence[int], thread: int,
         return
     some = ranges.select(rows)
     starts, ends = some.start, [*some.ends]
-    if rows and not -MOST_US < min(min(starts), min(ends)) <= max(max(starts), max(ends)) < MOST_US:
+    if not rows:
+        return
+    if not -MOST_US < starts[0] + min(0, min(some.length)) <= max(starts[-1], max(ends)) < MOST_US:
         fitting = [
             row for row, start, end in zip(rows, starts, ends, strict=True)
             if -MOST_US < start < MOST_US and -MOST_US < end < MOST_US
@@ -354,7 +361,7 @@ def _add(columns: HostColumns, ranges: Ranges, rows: Sequence[int], thread: int,
     columns.name += some.name
     start, end = ns(starts), ns(ends)
     columns.start.fromlist(start)
-    columns.end.fromlist([*map(max, start, end)])
+    columns.end.fromlist(end if min(some.length) >= 0 else [*map(max, start, end)])
     columns.line += some.event_index
     columns.thread += array("i", (thread,)) * len(some)
 

@@ -315,10 +315,13 @@ class Session:
             raise Found("the terminal's settings were not restored")
 
     def places(self) -> list[str]:
-        """Where a traceback on the terminal went through, and its last line."""
+        """Where a traceback on the terminal went through and its last line; what was last on the terminal
+        where there are none.
+        """
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.terminal.raw.decode("utf-8", "replace"))
         lines = [line.strip("│ \r") for line in text.split("\n")]
-        return [line for line in lines if re.match(r"/\S+\.py:\d+ in |\w+(Error|Exception|Found): ", line)]
+        found = re.compile(r'File ".+", line \d+, in |\w+(Error|Exception|Found): ')
+        return [line for line in lines if found.match(line)] or [repr(text[-1000:])]
 
     def growth_mb(self) -> float:
         """By how much more memory was taken in the second half of the time than in the first."""

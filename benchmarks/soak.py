@@ -22,6 +22,7 @@ import itertools
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -176,8 +177,9 @@ class Session:
         self._excused = 1 if answers else 0
         self.repeated = f"--seed {seed} --session {number}" + (f" --screens {screen}" if screen else "")
         self.words = kind if screen is None else f"{kind}, {screen}"
-        home = {"HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
-        self.terminal = wltui(*words, screen=screen, env=home, answers=answers, cwd=folder)
+        variables = {"HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
+        variables["PYTHONFAULTHANDLER"] = "1"
+        self.terminal = wltui(*words, screen=screen, env=variables, answers=answers, cwd=folder)
 
     def run(self, steps: int, until: float) -> None:
         """Act, look, and end it. Raises Found."""
@@ -228,6 +230,9 @@ class Session:
             if self.terminal.process.poll() is not None:
                 self._over(what)
             if time.monotonic() - begin > PATIENCE_S:
+                # Where each of its threads is: see PYTHONFAULTHANDLER.
+                self.terminal.process.send_signal(signal.SIGABRT)
+                self._read(1)
                 raise Found(f"no answer within {PATIENCE_S:.0f} s: {what}")
             self.sent += self.terminal.pump(0.05)
         self.slowest = max(self.slowest, time.monotonic() - begin)
@@ -320,7 +325,7 @@ class Session:
         """
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.terminal.raw.decode("utf-8", "replace"))
         lines = [line.strip("│ \r") for line in text.split("\n")]
-        found = re.compile(r'File ".+", line \d+, in |\w+(Error|Exception|Found): ')
+        found = re.compile(r'File ".+", line \d+,? in |\w+(Error|Exception|Found): ')
         return [line for line in lines if found.match(line)] or [repr(text[-1000:])]
 
     def growth_mb(self) -> float:

@@ -269,8 +269,8 @@ class FlagField(ParameterField):
     def text(self, context: FormContext) -> str:
         try:
             value = self._value(context)
-        except UsageError:
-            # What the default is computed from is not valid.
+        except (UsageError, InputError):
+            # What the default is computed from is not valid, as a schedule file that is not there.
             return "default"
         if isinstance(value, bool):
             return "on" if value else "off"

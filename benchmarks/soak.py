@@ -259,7 +259,13 @@ class Session:
         if wrong and self._excused:
             self._excused -= 1
         elif wrong:
-            shown = "\n".join(f"  {old.rstrip()}\n  {new.rstrip()}" for old, new in wrong[:6])
+            shown = "\n".join(
+                [
+                    *(f"  {old.rstrip()}" for old, _ in wrong),
+                    "and then:",
+                    *(f"  {new.rstrip()}" for _, new in wrong),
+                ]
+            )
             raise Found(f"{len(wrong)} rows differ when the same is drawn again:\n{shown}")
         self.memory.append(_resident_mb(self.terminal.process.pid))
         self.times.append(time.monotonic())

@@ -101,6 +101,6 @@ def test_devices_are_chosen_and_others_are_refused(tmp_path: Path) -> None:
     for wrong in ({"ranks": [7]}, {"per_rank": True}):
         for name in ("csv", "chrome"):
             with pytest.raises(UsageError, match=r"ranks|per-rank"):
-                exported(name, path, **wrong)  # type: ignore[arg-type]
+                exported(name, path, **wrong)
     with pytest.raises(UsageError, match="expected a workload"):
         exported("simai", path)

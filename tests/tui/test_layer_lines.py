@@ -258,7 +258,7 @@ def test_the_first_picture_has_what_is_known_of_the_path() -> None:
     """At 80 columns nothing asks for the path; another screen may have computed it."""
     model_run = opened("model").current
     table_of(model_run).find_path(lambda: False)
-    view = LayersView(Session(model_run))
+    view = LayersView(Session(model_run), ascii_only=False)
     assert text_of(view.frame(80, 21)) == text_of(view.frame(80, 21))
 
 

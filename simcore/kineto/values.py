@@ -14,6 +14,8 @@ MOST_NUMBER = 1 << 62
 MOST_US = LARGEST // 3000
 _MOST_RANKS_LISTED = 1 << 20
 _MOST_ELEMENTS, _MOST_DIMENSIONS = 1 << 60, 64
+# What is shown of an event without a name.
+NO_NAME = "(no name)"
 # Greater whole numbers are not distinguished as floats.
 _EXACT = 1 << 53
 _WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
@@ -117,11 +119,11 @@ def triple_of(sizes: Sequence[Any]) -> str | None:
     return " x ".join(f"{size:g}" for size in sizes)
 
 
-class Triples(dict[tuple[Any, ...], "str | None"]):
+class Triples(dict[Any, "str | None"]):
     """Grids and blocks as words, each made once."""
 
-    def __missing__(self, sizes: tuple[Any, ...]) -> str | None:
-        triple = triple_of(sizes)
+    def __missing__(self, sizes: Any) -> str | None:
+        triple = None if sizes is None else triple_of(sizes)
         if triple is not None:
             self[sizes] = triple
         return triple
@@ -135,9 +137,11 @@ class Triples(dict[tuple[Any, ...], "str | None"]):
             return [triple_of(value) if type(value) is list else None for value in values]
 
 
-class Pool(dict[str, str]):
-    """Equal names as one object."""
+class Pool(dict[Any, str]):
+    """Equal names as one object, NO_NAME for what is none."""
 
-    def __missing__(self, name: str) -> str:
+    def __missing__(self, name: Any) -> str:
+        if type(name) is not str or not name:
+            return NO_NAME
         self[name] = name
         return name

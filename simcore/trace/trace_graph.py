@@ -158,7 +158,7 @@ class TraceGraph(Struct, dict=True):
         return max(ends[node] for node in self.last_nodes)
 
 
-def graph_without_nodes(ids: list[int]) -> TraceGraph:
+def graph_without_nodes(ids: Sequence[int]) -> TraceGraph:
     """Returns the graph of a run that has no step. ids: the rank or device of each track."""
     count = len(ids)
     nothing: list[list[int]] = [[] for _ in ids]

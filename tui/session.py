@@ -295,15 +295,15 @@ class Session:
         """Returns which run it is, or the one on the screen: `run 2 of 3`, `step 23`, or one that was not
         kept.
         """
-        numbered = self.numbered
+        numbered_runs = self.numbered_runs
         there = self.find_in_history(self.current) if of is None else self.find_same_run(of)
         if there is None:
-            return f"draft after run {len(numbered)}"
+            return f"draft after run {len(numbered_runs)}"
         title = self.title_of(there)
-        return f"{title} of {len(numbered)}" if title.startswith("run ") else title
+        return f"{title} of {len(numbered_runs)}" if title.startswith("run ") else title
 
     @property
-    def numbered(self) -> list[HistoryRun]:
+    def numbered_runs(self) -> list[HistoryRun]:
         """The runs that have a number, from 1: the opened one, and those made here. Steps of the file have
         their own.
         """
@@ -312,7 +312,7 @@ class Session:
     def title_of(self, history_run: HistoryRun) -> str:
         """Returns `run 2`, or `step 23` of a step of the file."""
         if history_run is self.history[0] or not history_run.recorded_step:
-            return f"run {self.numbered.index(history_run) + 1}"
+            return f"run {self.numbered_runs.index(history_run) + 1}"
         return "all steps" if history_run.recorded_step == "all" else f"step {history_run.recorded_step}"
 
     def against_words(self) -> str:
@@ -467,7 +467,7 @@ class Session:
         if self.find_in_history(self.current) is not None:
             return None
         self._add_to_history(self.current)
-        return len(self.numbered)
+        return len(self.numbered_runs)
 
 
 def notes_of(session: Session) -> Sequence[Diagnostic]:

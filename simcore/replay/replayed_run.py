@@ -577,7 +577,9 @@ def _replay_rank(
     sub_start, sub_end = _columns(all_subs)
     replayed_ops = replace(ops, start=op_start, end=op_end)
     window = None if rank.window is None else (moves.time(rank.window[0]), end[-1] if end else 0)
-    return replace(rank, ops=replayed_ops, subs=replace(subs, start=sub_start, end=sub_end), window=window)
+    windows = tuple((step, moves.time(begin), moves.time(over)) for step, begin, over in rank.step_windows)
+    replayed_subs = replace(subs, start=sub_start, end=sub_end)
+    return replace(rank, ops=replayed_ops, subs=replayed_subs, window=window, step_windows=windows)
 
 
 def _columns(spans: list[tuple[int, int]]) -> tuple[array[int], array[int]]:

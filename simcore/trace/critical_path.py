@@ -85,7 +85,7 @@ class CriticalPath:
         cache: dict[int, tuple[array[int], array[int]]] = {}
         for step in graph.walk_path(last, causing_ends, track, cancelled):
             if of.replayed_ends is not None:
-                step = _place(step, of.ends)
+                step = _with_ends(step, of.ends)
             if cause is not None and (cause.track != track or cause.why != BEFORE):
                 rank = of.rank_behind(cause, track, span, rank)
             track, cause = step.track, step.cause
@@ -373,7 +373,7 @@ def _merge_keys(path: CriticalPath, source: PathSource) -> Iterator[tuple[MergeK
         )
 
 
-def _place(step: ChainStep, ends: Sequence[int]) -> ChainStep:
+def _with_ends(step: ChainStep, ends: Sequence[int]) -> ChainStep:
     """Returns a chain of a replay with the times of the run: it begins when its cause ends."""
     begin = 0 if step.cause is None else ends[step.cause.node]
     return step._replace(start=begin, end=ends[step.node])

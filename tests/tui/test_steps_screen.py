@@ -174,7 +174,7 @@ async def test_measure_order_filter_and_cursor_come_back(
         await pilot.pause()
         assert view_of(again).saved() == state
         # But for the chosen column.
-        assert screen_rows(again)[9:-1] == rows[9:-1]
+        assert screen_rows(again)[11:-1] == rows[11:-1]
 
 
 def test_runs_made_here_are_counted_and_steps_have_their_own_numbers(job: str) -> None:

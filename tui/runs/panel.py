@@ -60,17 +60,17 @@ def run_lines(
     current_run = session.find_in_history(session.current)
     extreme_of = _extremes(session.history)
     with_each, with_tokens = has_columns(session.history)
-    numbers = {run: number for number, run in enumerate(session.numbered, 1)}
+    run_numbers = {run: run_number for run_number, run in enumerate(session.numbered_runs, 1)}
     for index, run in enumerate(session.history):
         sign = ">" if index == cursor_index else " "
         letter = "AB"[marked_runs.index(run)] if run in marked_runs else " "
         current_sign = "*" if run is current_run else " "
-        step = "" if run in numbers else session.title_of(run)
+        step = "" if run in run_numbers else session.title_of(run)
         extreme = extreme_of.get(index, "as opened" if run is first else "")
         default_name = _model_text(run) or ", ".join(filter(None, (step, extreme)))
         name = cells(run.name or default_name, _NAME)
         role = "accent" if index == cursor_index else ""
-        head: Line = [(f"{sign} {letter}", "key"), (f"{current_sign}{numbers.get(run, ''):>3}  ", role)]
+        head: Line = [(f"{sign} {letter}", "key"), (f"{current_sign}{run_numbers.get(run, ''):>3}  ", role)]
         head += [
             (f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"),
             *_step_cells(run, first),

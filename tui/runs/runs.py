@@ -222,7 +222,7 @@ class Runs:
         if self._keep is not None and target.parameters == self._keep.parameters:
             self._keep = None
             session.keep()
-            listed = ", R lists all runs" if len(session.numbered) > 2 else ""
+            listed = ", R lists all runs" if len(session.numbered_runs) > 2 else ""
             before = self._change_from_previous()
             # The message names the run that `x` shows: `x` toggles between two runs, and does not go back
             # further.

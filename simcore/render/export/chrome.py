@@ -26,6 +26,7 @@ from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
     OPEN,
+    STEPS,
     ArrivedTransfer,
     Arrow,
     ExportedSpans,
@@ -170,6 +171,7 @@ def _track_events(
     for texts, source in (
         (_received_events(received, tid_by_name), None),
         (_waiting_events(track, received, tid_by_name), None),
+        (_step_events(track, tid_by_name), None),
         *((_flows(track, received, source, tid_by_name), source) for source in sources),
     ):
         for text, _ in encode_in_chunks(texts):
@@ -202,6 +204,14 @@ def _waiting_events(
         yield (
             f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name["waiting"]},"ts":{microseconds(start)},'
             f'"dur":{microseconds(end - start)},"name":"{name}","cat":"waiting","args":{{{args}}}}}'
+        )
+
+
+def _step_events(track: TrackSpans, tid_by_name: Mapping[str, int]) -> Iterator[str]:
+    for step, start, end in track.steps():
+        yield (
+            f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name[STEPS]},"ts":{microseconds(start)},'
+            f'"dur":{microseconds(end - start)},"name":"step {step}","cat":"step","args":{{}}}}'
         )
 
 

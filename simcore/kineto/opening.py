@@ -23,7 +23,7 @@ from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
 from simcore.kineto.span_tables import recordings_of
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
-from simcore.measured.device_matching import count_beyond_world, count_incomplete, match_devices
+from simcore.measured.device_matching import count_beyond_world, count_incomplete
 from simcore.measured.rank_positions import Degrees
 from simcore.measured.run import (
     MeasuredRun,
@@ -597,8 +597,7 @@ def _device_run(
     shifts = tuple(map(sum, zip(clocks.shifts, further, strict=True)))
     recorded = RecordingInfo(form, step, steps, shifts, clocks.match_counts, clocks.residual_ns, on_one_clock)
     ranks = [rank.shift(shift) for rank, shift in zip(ranks, further, strict=True)]
-    matches = match_devices(ranks, degrees, concurrent)
-    lacking = count_incomplete(ranks, matches)
+    lacking = count_incomplete(ranks, degrees, concurrent)
     if lacking:
         message = (
             f"{plural(lacking, 'collective')} with members that are missing: time spent waiting for "

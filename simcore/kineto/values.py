@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from simcore.workload.model import LARGEST
@@ -71,15 +72,21 @@ def key_of(value: Any) -> Any:
 def ranks_of(value: Any) -> tuple[int, ...] | None:
     """Returns a list of ranks, or its text, as a tuple; None where it was shortened."""
     if isinstance(value, str):
-        if len(value) > _MOST_RANKS_LISTED or not _RANKS.fullmatch(value):
-            return None
-        value = re.findall(r"\d+", value)
+        return _ranks_in(value)
     if not isinstance(value, list) or not value:
         return None
     ranks = [whole(item) for item in value]
     if any(rank is None or rank < 0 for rank in ranks):
         return None
     return tuple(rank for rank in ranks if rank is not None)
+
+
+# A job has few groups, and a list of ranks may be long.
+@lru_cache(1 << 6)
+def _ranks_in(text: str) -> tuple[int, ...] | None:
+    if len(text) > _MOST_RANKS_LISTED or not _RANKS.fullmatch(text):
+        return None
+    return ranks_of(re.findall(r"\d+", text))
 
 
 def elements_of(dims: Any) -> int:

@@ -24,12 +24,9 @@ from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.sources.trace_maps import make_trace_map
 from simcore.workload import open_workload
-<<<<<<< HEAD
-from tests.kineto.simulated_spans import SIMULATED
-=======
 from tests.kineto.made_jobs import Job
 from tests.kineto.made_jobs import events as job_events
->>>>>>> steps
+from tests.kineto.simulated_spans import SIMULATED
 from tests.kineto.test_span_csv import TWO, figures, opened, results, told, written
 from tests.measured.traces import step as rank_step
 from tests.measured.traces import write_set

@@ -37,7 +37,6 @@ from simcore.render.export.spans import (
     encode_in_chunks,
 )
 from simcore.render.report.json_text import microseconds, quoted_json
-from simcore.snapshots.record import SnapshotRecord
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ _GROUP = {str(kind): chr(14 + index) for index, kind in enumerate(GROUP_KINDS)}
 
 def export(request: Request) -> Export:
     """Returns the timeline of the requested ranks; by default one of each class of equal ranks."""
-    if isinstance(request.opened, SnapshotRecord):
+    if request.opened.format == "memory-snapshot":
         return _level_export(request)
     spans = select_spans(request, folded=True)
     progress = Progress(spans.total)

@@ -95,7 +95,7 @@ class _Maker:
         only_step: int | None = None,
         is_exported: bool = False,
     ) -> None:
-        """only_step: of which all spans are. is_exported: whether spans state their steps if they have one."""
+        """only_step: of which all spans are. is_exported: whether spans state their steps, if any."""
         self.path, self.spans, self.only_step, self.is_exported = path, spans, only_step, is_exported
         self.diagnostics: list[Diagnostic] = []
         if not len(spans):

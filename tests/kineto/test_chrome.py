@@ -26,6 +26,7 @@ from simcore.sources.trace_maps import make_trace_map
 from simcore.workload import open_workload
 from tests.kineto.made_jobs import Job
 from tests.kineto.made_jobs import events as job_events
+from tests.kineto.simulated_spans import SIMULATED
 from tests.kineto.test_span_csv import TWO, figures, opened, results, told, written
 from tests.measured.traces import step as rank_step
 from tests.measured.traces import write_set
@@ -63,21 +64,8 @@ def exported(path: str, folder: Path, *words: str) -> str:
 
 # -- the proof: what was exported is the run ---------------------------------------------------------
 
-_INTERLEAVED = {"schedule": "interleaved"}
-_001, _002 = "001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"
 
-
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        (_001, {"world": 8, "tp": 2, "pp": 2, "ep": 1, "microbatches": 2}),
-        (_001, {"world": 16, "tp": 2, "pp": 2, "ep": 2, "microbatches": 2, "schedule": "zb-h1"}),
-        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 4, "virtual_stages": 2} | _INTERLEAVED),
-        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 2, "overlap_grad_reduce": True}),
-        (_002, {"world": 4, "tp": 2, "pp": 1, "microbatches": 1}),
-        (_002, {"world": 8, "tp": 4, "pp": 2, "microbatches": 2, "slow_rank": ("3=1.5",)}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "given"), SIMULATED)
 def test_a_simulated_run_is_the_same_run_as_a_chrome_trace(
     tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:

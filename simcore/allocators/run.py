@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from simcore.diagnostics import Diagnostic
 from simcore.parameters import Input, RunInput
 from simcore.snapshots.call_sites import site_text
 from simcore.snapshots.history import BEFORE, NO_STACK, History
-from simcore.snapshots.record import SnapshotRecord
+from simcore.snapshots.record import Annotation, SnapshotRecord
 from simcore.trace.accounts import account_names
 from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
 from simcore.trace.spans import NONE, Column, Spans, Trace, Waits
@@ -123,20 +124,16 @@ class SnapshotAnalysis(RunWithoutStep):
 
     def annotation_at(self, track_id: int, event: int) -> str | None:
         """Returns the mark of the program that an event lies in, the last one set; None outside of all."""
-        device = self.record.devices[track_id]
-        if event == BEFORE or not device.annotations:
+        if event == BEFORE:
             return None
-        time_us = device.events.time_us[event]
-        marks = sorted(device.annotations, key=lambda mark: mark.time_us)
-        inside: list[str] = []
-        for mark in marks[: bisect_right([mark.time_us for mark in marks], time_us)]:
-            if mark.stage.upper() == "END":
-                # An event of the same microsecond is still inside.
-                if mark.name in inside and mark.time_us < time_us:
-                    inside.remove(mark.name)
-            else:
-                inside.append(mark.name)
-        return inside[-1] if inside else None
+        times, names = self._marks[track_id]
+        at = bisect_right(times, self.record.devices[track_id].events.time_us[event]) - 1
+        return names[at] if at >= 0 else None
+
+    @cached_property
+    def _marks(self) -> list[tuple[list[int], list[str | None]]]:
+        """By device (us from which on it is so, the last mark that is set)."""
+        return [_last_marks(device.annotations) for device in self.record.devices]
 
     # -- what every run has --------------------------------------------------------------
 
@@ -152,3 +149,17 @@ class SnapshotAnalysis(RunWithoutStep):
     @cached_property
     def ids(self) -> list[int]:
         return [device.id for device in self.record.devices]
+
+
+def _last_marks(annotations: Sequence[Annotation]) -> tuple[list[int], list[str | None]]:
+    # An event of the same microsecond is still inside.
+    changes = [(mark.time_us + (mark.stage.upper() == "END"), mark) for mark in annotations]
+    times, names, inside = list[int](), list[str | None](), list[str]()
+    for time_us, mark in sorted(changes, key=lambda change: change[0]):
+        if mark.stage.upper() != "END":
+            inside.append(mark.name)
+        elif mark.name in inside:
+            inside.remove(mark.name)
+        times.append(time_us)
+        names.append(inside[-1] if inside else None)
+    return times, names

@@ -15,7 +15,7 @@ from simcore.model.imbalance import ExpertLoads, expert_loads, layer_loads, mean
 from simcore.model.inference import InferenceStep, resolve_step
 from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
-from simcore.model.sizes import Model
+from simcore.model.sizes import Model, Moe
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
 from simcore.ranks import ranks_of_domain
@@ -213,6 +213,8 @@ class Training(Struct, frozen=True, dict=True):
         moe = self.model.moe
         assert moe is not None
         nodes = self.ep // (self.ep_node or self.ep)
+        if moe.groups and not self.node_limit and not moe.groups % nodes:
+            return _copies_of_groups(moe, nodes)
         allowed_nodes = self.node_limit or nodes
         each = moe.experts // nodes
         allowed_experts = allowed_nodes * each
@@ -482,6 +484,8 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, etp=_expert_tensor_degree(training, parameters))
     training = replace(training, capacity=_padded_capacity(training, parameters))
     training = _with_dispatch(training, parameters)
+    if training.ep_node and model.moe and model.moe.groups and parameters.node_limit is None:
+        assumed("node_limit", *_words_of_groups(training, model.moe))
     training = _with_loads(training, parameters)
     training = replace(training, packing=_packing(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
@@ -751,7 +755,35 @@ def _with_dispatch(training: Training, parameters: ModelParameters) -> Training:
         return training
     if parameters.expert_imbalance is not None:
         raise UsageError("--dispatch hierarchical with --expert-imbalance: one of the two would fit")
+    if limit is None and moe.groups and not nodes % moe.groups:
+        limit = moe.groups_per_token * nodes // moe.groups
     return replace(training, ep_node=inside, node_limit=limit or 0)
+
+
+def _words_of_groups(training: Training, moe: Moe) -> tuple[str, str]:
+    """Returns (where the experts of a token are taken to be, why)."""
+    nodes, groups_words = training.ep // training.ep_node, f"{moe.groups_per_token} of {moe.groups} groups"
+    if training.node_limit:
+        return str(
+            training.node_limit
+        ), f"the {groups_words} of a token's experts lie on so many of {nodes} nodes"
+    if moe.groups % nodes:
+        return "none", f"the {moe.groups} groups of experts do not lie on whole nodes, which are {nodes}"
+    on_node = moe.groups // nodes
+    return f"{groups_words} of experts", f"of which {on_node} lie on each of {nodes} nodes"
+
+
+def _copies_of_groups(moe: Moe, nodes: int) -> float:
+    """Returns to how many nodes a token goes, each of which has as many groups of experts."""
+    on_node, each, per_token = moe.groups // nodes, moe.experts // moe.groups, moe.groups_per_token
+    # A node is missed by what is chosen in the other chosen groups, however many of those are on it.
+    missed = sum(
+        math.comb(on_node, here) * math.comb(moe.groups - on_node, per_token - here)
+        * math.comb((per_token - here) * each, moe.experts_per_token)
+        for here in range(min(on_node, per_token) + 1)
+    )  # fmt: skip
+    choices = math.comb(moe.groups, per_token) * math.comb(per_token * each, moe.experts_per_token)
+    return nodes * (1 - missed / choices)
 
 
 def _ranks_in_node(training: Training, parameters: ModelParameters) -> int:

@@ -16,7 +16,7 @@ from simcore.collectives import (
 )
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.values import text_value
-from simcore.parameters import FLOW_FIELDS, Parameters, flag_of
+from simcore.parameters import DEFAULT_NETWORK, FLOW_FIELDS, Parameters, flag_of
 from simcore.ranks import RankSet, parse_ranks
 from simcore.records import NamedTuple
 from simcore.units import byte_size, change_percent, duration, percent
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from simcore.collectives.nccl_tests import MeasuredCollective
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
+    from simcore.topology import Topology
     from simcore.trace.ports import Ports
 
 SCHEMA = "wltui.collective/1"
 _MOST_LINKS = 8
-_NETWORKS = ("analytical", "links", "flows")
+_NETWORKS = (DEFAULT_NETWORK, "links", "flows")
 _COLLECTIVES = {name: collective for collective, name in NAMES.items()}
 _DESCRIPTION = (
     "Time one collective alone on an idle network: when its first and its last rank is done, and its "
@@ -63,7 +64,7 @@ def build_parser() -> Parser:
         "--network",
         metavar="MODEL",
         help="analytical, in closed form (default), links: message by message, each link a FIFO, or flows: "
-        "on the links of a topology",
+        "on the links of a topology (its default)",
     )
     parser.add_argument(
         "--every-group",
@@ -163,20 +164,40 @@ def _parse_collective(arguments: argparse.Namespace) -> str | None:
 
 
 def _time_on_network(request: _Request, arguments: argparse.Namespace) -> _Timing:
-    """Returns what the requested network says. Raises `UsageError` for options of another one."""
-    if arguments.network == "flows":
+    """Returns what the requested network says, else that of a topology, with a note which that is. Raises
+    `UsageError` for options of another one.
+    """
+    collective, ranks, cluster, shape, sizes = request
+    network = arguments.network
+    if network is None and cluster.topology is not None:
+        network, note = _choose_network(collective, len(ranks), len(sizes), cluster.topology)
+        print(f"wltui: note --network: {note}", file=sys.stderr)
+    if network == "flows":
         return _time_by_flows(request, arguments)
     options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
     options += ["--every-group"] * arguments.every_group
     if options:
         raise UsageError(f"{options[0]}: is of --network flows")
-    collective, ranks, cluster, shape, sizes = request
-    if arguments.network != "links":
+    if network != "links":
         return _Timing([completion_times(cluster, shape, collective, size) for size in sizes])
     from simcore.messages.alone import run_collective
 
     runs = [run_collective(cluster, sorted(ranks), collective, size) for size in sizes]
     return _Timing([CompletionTimes(min(run.ends), max(run.ends)) for run in runs], runs[-1].links)
+
+
+def _choose_network(collective: str, members: int, sizes: int, topology: Topology) -> tuple[str, str]:
+    """Returns (the network of a collective on a topology, why it is that one)."""
+    from simcore.flows.collectives import estimate_flows
+    from simcore.networks.flows import MOST_FLOWS_AT_FIRST, flow_words
+
+    flows = sizes * estimate_flows(collective, members, topology.gpus_per_server)
+    if flows <= MOST_FLOWS_AT_FIRST:
+        return "flows", "flows, for the topology"
+    return (
+        DEFAULT_NETWORK,
+        f"{DEFAULT_NETWORK}, not flows, for {flow_words(flows)} (--network flows has them)",
+    )
 
 
 def _time_by_flows(request: _Request, arguments: argparse.Namespace) -> _Timing:

@@ -63,9 +63,9 @@ def read_chrome(
     return recordings, [*maker.diagnostics, *diagnostics]
 
 
-def starter_map(path: str, file: KinetoFile, damage: Damage, own_rules: Sequence[Rule] = ()) -> str:
+def starter_map(path: str, file: KinetoFile, damage: Damage) -> str:
     """Returns a trace map with a rule for each name of the file's spans, those that no rule knows first."""
-    maker = _Maker(path, read_spans(path, file, damage), own_rules)
+    maker = _Maker(path, read_spans(path, file, damage), ())
     spans = maker.spans
     counts = Counter(zip(spans.name, spans.cat, strict=True))
     first: dict[tuple[str, str], int] = {}

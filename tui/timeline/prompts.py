@@ -57,7 +57,7 @@ class MarksPanel(Panel):
 
     @property
     def _index(self) -> int:
-        """The index of the chosen mark, or of the last: a list that closes may be drawn once more when the next
+        """The index of the chosen mark, or of the last: a list that closes is drawn once more when the next
         one has removed marks.
         """
         return min(self._selected_index, len(self._marks.all) - 1)

@@ -436,6 +436,11 @@ def slowed_rules(report: FlowReport, rules: FlowRules) -> FlowRules | None:
     return replace(rules, congestion="dcqcn") if rules.packets.control == DCQCN else None
 
 
+def has_few_packets(report: FlowReport) -> bool:
+    """Returns whether a run is simulated as packets where congestion control slows it down."""
+    return report.packet_hops <= MOST_HOPS
+
+
 def finer_rules(traffic: FlowTraffic) -> FlowRules | None:
     """Returns the rules by which a run is to be made again as packets; None where its shares stand."""
     rules = traffic.rules

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from simcore.diagnostics import Cancelled, Diagnostic
+from simcore.diagnostics import Diagnostic
 from simcore.parameters import Input, RunInput
-from simcore.ranks import RankSet
 from simcore.snapshots.call_sites import site_text
 from simcore.snapshots.history import BEFORE, NO_STACK, History
 from simcore.snapshots.record import Annotation, SnapshotRecord
 from simcore.trace.accounts import account_names
-from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, StepShape
-from simcore.trace.findings import WhatIf
-from simcore.trace.run import Run
+from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
 from simcore.trace.spans import NONE, Column, Spans, Trace, Waits
-from simcore.trace.trace_graph import TraceGraph, graph_without_nodes
-from simcore.trace.track import Track
+from simcore.trace.without_step import RunWithoutStep
 from simcore.workload.model import LARGEST
 
 # No account: nothing of a step is known.
@@ -73,11 +69,8 @@ class HeldModel:
         return MemoryLane(-1, times, resident, max(history.most_reserved, 1), name)
 
 
-class SnapshotAnalysis(Run):
+class SnapshotAnalysis(RunWithoutStep):
     """The snapshots of a job, and all that is found in them, each figure once."""
-
-    # There is no step that could be timed: nothing has an account, a path or a slack.
-    timed = False
 
     def __init__(self, setup: SnapshotInput) -> None:
         self._setup = setup
@@ -144,14 +137,6 @@ class SnapshotAnalysis(Run):
 
     # -- what every run has --------------------------------------------------------------
 
-    @property
-    def step_time_ns(self) -> int:
-        return 0
-
-    @cached_property
-    def shape(self) -> StepShape:
-        return StepShape(0, self.tracks)
-
     @cached_property
     def trace(self) -> Trace:
         """No spans: what is held is in the histories."""
@@ -161,21 +146,9 @@ class SnapshotAnalysis(Run):
         waits = [Waits() for _ in nothing]
         return Trace(nothing, waits, self.length, NAMES, [1] * len(nothing), NONE, True, columns)
 
-    def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        return graph_without_nodes([device.id for device in self.record.devices])
-
     @cached_property
-    def tracks(self) -> tuple[Track, ...]:
-        """A track for each device."""
-        devices = enumerate(self.record.devices)
-        return tuple(Track(index, None, RankSet.of((device.id,))) for index, device in devices)
-
-    def _find_what_if(
-        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
-    ) -> list[WhatIf]:
-        if cancelled():
-            raise Cancelled
-        return []
+    def ids(self) -> list[int]:
+        return [device.id for device in self.record.devices]
 
 
 def _last_marks(annotations: Sequence[Annotation]) -> tuple[list[int], list[str | None]]:

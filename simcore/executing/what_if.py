@@ -152,7 +152,7 @@ class _Reruns:
         """Returns the row of a change, and False if the change is known to gain nothing on shared links."""
         notes = [change.flags] if change.words else []
         holds = True
-        if index < _CHECKED and self.ran.parameters.network == "analytical":
+        if index < _CHECKED and self.ran.setup.network_name == "analytical":
             links = self._on_links
             there = None if links is None else links.outcome_of(change)
             if links is None or there is None:

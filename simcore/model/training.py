@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import cached_property
+from itertools import accumulate
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import DEFAULT_ENGINE, ENGINES
@@ -45,7 +47,7 @@ MEGATRON_SCHEDULES = ("1f1b", "interleaved")
 _MOST_MICROBATCHES = 1 << 20
 
 
-class Training(Struct, frozen=True):
+class Training(Struct, frozen=True, dict=True):
     """A model on a layout, with all options resolved.
 
     world = tp x cp x dp x pp; the groups of experts are made from cp x dp (and tp).
@@ -261,16 +263,28 @@ class Training(Struct, frozen=True):
         """The chunks of a stage, those of the other stage whose layers it has included."""
         return range(2 if self.placement == "both-ways" else self.chunks)
 
+    @cached_property
+    def _routes(self) -> tuple[tuple[int, ...], ...]:
+        """The stage at each position of each route of a micro-batch."""
+        return self.routes or _routes_of(self.placement, self.pp, self.chunks)
+
+    @cached_property
+    def _positions(self) -> list[list[int]]:
+        """The position of each chunk of each stage."""
+        positions: list[list[int]] = [[] for _ in range(self.pp)]
+        for route in self._routes:
+            for position, stage in enumerate(route):
+                positions[stage].append(position)
+        return positions
+
+    @cached_property
+    def _first_layers(self) -> list[int]:
+        """The first layer of each position."""
+        return list(accumulate(self.position_layers, initial=0))
+
     def position(self, stage: int, chunk: int) -> int:
         """Returns the position of a chunk on the route of a micro-batch: 0 has the embedding."""
-        if self.routes:
-            copy, index = divmod(chunk, self.chunks)
-            return [at for at, there in enumerate(self.routes[copy]) if there == stage][index]
-        if self.placement == "loop":
-            return chunk * self.pp + stage
-        if chunk == 0:
-            return stage
-        return (2 * self.pp if self.placement == "v" else self.pp) - 1 - stage
+        return self._positions[stage][chunk]
 
     def is_last(self, stage: int, chunk: int) -> bool:
         """Returns whether a chunk has the output layer and the loss."""
@@ -280,18 +294,16 @@ class Training(Struct, frozen=True):
         """Returns whether a chunk gets its activation from its own stage, and whether it leaves it there, as
         at the turn of a V.
         """
-        if not self.routes:
-            turns = self.placement == "v" and stage == self.pp - 1
-            return turns and chunk > 0, turns and chunk == 0
-        route = self.routes[chunk // self.chunks]
+        if self.placement == "loop":
+            return False, False
+        route = self._routes[chunk // self.chunks]
         at = self.position(stage, chunk)
         return at > 0 and route[at - 1] == stage, at + 1 < len(route) and route[at + 1] == stage
 
     def layers_of(self, stage: int, chunk: int) -> range:
         """Returns the layers of a virtual stage, which go along the route of a micro-batch."""
         position = self.position(stage, chunk)
-        first = sum(self.position_layers[:position])
-        return range(first, first + self.position_layers[position])
+        return range(*self._first_layers[position : position + 2])
 
     @property
     def cp_ring(self) -> int:
@@ -433,7 +445,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         parameters,
         pp,
         chunks,
-        lambda position: _stage_of(position, pp, placement, parameters.routes),
+        (parameters.routes or _routes_of(placement, pp, chunks))[0],
         diagnostics,
     )
     if pp > 1 and chunks == 1 and parameters.virtual_stages is None and parameters.schedule is None:
@@ -1072,13 +1084,13 @@ def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]: 
     return size, batch
 
 
-def _stage_of(position: int, pp: int, placement: str, routes: tuple[tuple[int, ...], ...]) -> int:
-    """Returns the stage of a position on the route of a micro-batch."""
-    if routes:
-        return routes[0][position]
-    if placement == "v" and position >= pp:
-        return 2 * pp - 1 - position
-    return position % pp
+def _routes_of(placement: str, pp: int, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """Returns the stage at each position of each route of a placement that no schedule file states."""
+    there = tuple(range(pp))
+    back = there[::-1]
+    if placement == "both-ways":
+        return there, back
+    return (there + back,) if placement == "v" else (there * chunks,)
 
 
 def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:

@@ -79,6 +79,15 @@ class TraceGraph(Struct, dict=True):
     """
     hides_instants: bool = False
     """Whether a cause that takes no time is replaced by what came before it."""
+    replayed_ends: Sequence[int] | None = None
+    """When each node ends in the replay that tells who waits for whom, where `ends` cannot: files that cut
+    waiting off show a rank that waits as idle, as if it held itself.
+    """
+
+    @property
+    def causing_ends(self) -> Sequence[int]:
+        """The ends by which a node waits for the last of its causes, ns."""
+        return self.ends if self.replayed_ends is None else self.replayed_ends
 
     @cached_property
     def first_rows(self) -> list[int]:
@@ -128,7 +137,8 @@ class TraceGraph(Struct, dict=True):
             if of.cause.why not in (BEFORE, JOINS) or self.is_late(of):
                 break
             node, track = of.cause.node, self.graph.track_of(of.cause)
-            of = Neighbours(node, track, next(iter(self.graph.find_causes(node, self.ends, track)), None))
+            causes = self.graph.find_causes(node, self.causing_ends, track)
+            of = Neighbours(node, track, next(iter(causes), None))
         return of
 
     def _is_instant(self, node: int) -> bool:
@@ -148,7 +158,7 @@ class TraceGraph(Struct, dict=True):
         return max(ends[node] for node in self.last_nodes)
 
 
-def graph_without_nodes(ids: list[int]) -> TraceGraph:
+def graph_without_nodes(ids: Sequence[int]) -> TraceGraph:
     """Returns the graph of a run that has no step. ids: the rank or device of each track."""
     count = len(ids)
     nothing: list[list[int]] = [[] for _ in ids]

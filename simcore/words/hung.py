@@ -14,7 +14,6 @@ from simcore.flight.record import STATE_WORDS, UNSTATED, size_text
 from simcore.flight.verdict import Wait
 from simcore.hangs.run import NOT_COME, HangAnalysis
 from simcore.ranks import RankSet
-from simcore.trace.empty_path import FiguresWithoutStep
 from simcore.trace.figures import (
     CollectiveStates,
     GroupProgress,
@@ -25,6 +24,7 @@ from simcore.trace.figures import (
     Origin,
 )
 from simcore.trace.findings import Finding
+from simcore.trace.without_step import FiguresWithoutStep
 from simcore.units import plural
 
 if TYPE_CHECKING:

@@ -57,6 +57,8 @@ class SpanTable(Struct):
     """The groups of ranks."""
     windows: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """By rank and step from when to when the step lasts, ns, where more than its spans says it."""
+    stages: dict[int, int] = field(default_factory=dict)
+    """By rank the pipeline stage, where the file states it."""
     positions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """By rank (tp, dp, stage), where the file states them."""
     figures: dict[str, dict[int, float]] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from simcore.collectives import (
 )
 from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.values import text_value
-from simcore.parameters import FLOW_FIELDS, Parameters, flag_of
+from simcore.parameters import DEFAULT_NETWORK, FLOW_FIELDS, Parameters, flag_of
 from simcore.ranks import RankSet, parse_ranks
 from simcore.units import byte_size, change_percent, duration, percent
 from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_sizes
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from simcore.collectives.nccl_tests import MeasuredCollective
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
+    from simcore.topology import Topology
     from simcore.trace.ports import Ports
 
 SCHEMA = "wltui.collective/1"
 _MOST_LINKS = 8
-_NETWORKS = ("analytical", "links", "flows")
+_NETWORKS = (DEFAULT_NETWORK, "links", "flows")
 _COLLECTIVES = {name: collective for collective, name in NAMES.items()}
 _DESCRIPTION = (
     "Time one collective alone on an idle network: when its first and its last rank is done, and its "
@@ -60,7 +61,7 @@ def build_parser() -> Parser:
         "--network",
         metavar="MODEL",
         help="analytical, in closed form (default), links: message by message, each link a FIFO, or flows: "
-        "on the links of a topology",
+        "on the links of a topology (its default)",
     )
     parser.add_argument(
         "--every-group",
@@ -120,18 +121,22 @@ def main(words: list[str]) -> int:
     report: FlowReport | None = None
     ports: Ports | None = None
     slowed_ns: int | None = None
-    if arguments.network != "flows":
+    network = arguments.network
+    if network is None and cluster.topology is not None:
+        network, note = _choose_network(collective, len(rank_ids), len(sizes), cluster.topology)
+        print(f"wltui: note --network: {note}", file=sys.stderr)
+    if network != "flows":
         options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
         options += ["--every-group"] * arguments.every_group
         if options:
             raise UsageError(f"{options[0]}: is of --network flows")
-    if arguments.network == "links":
+    if network == "links":
         from simcore.messages.alone import run_collective
 
         alone = [run_collective(cluster, rank_ids, collective, size) for size in sizes]
         size_times = [CompletionTimes(min(collective.ends), max(collective.ends)) for collective in alone]
         links = alone[-1].links
-    elif arguments.network == "flows":
+    elif network == "flows":
         from simcore.flows.alone import like_groups, run_collectives, slowed_end
         from simcore.flows.traffic import rules_of
         from simcore.networks.flows import check_algorithms, flow_algorithm
@@ -174,6 +179,20 @@ def main(words: list[str]) -> int:
             explanation_lines = port_lines(ports, report, everything=False, slowed_ns=slowed_ns)
         print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
+
+
+def _choose_network(collective: str, members: int, sizes: int, topology: Topology) -> tuple[str, str]:
+    """Returns (the network of a collective on a topology, why it is that one)."""
+    from simcore.flows.collectives import estimate_flows
+    from simcore.networks.flows import MOST_FLOWS_AT_FIRST, flow_words
+
+    flows = sizes * estimate_flows(collective, members, topology.gpus_per_server)
+    if flows <= MOST_FLOWS_AT_FIRST:
+        return "flows", "flows, for the topology"
+    return (
+        DEFAULT_NETWORK,
+        f"{DEFAULT_NETWORK}, not flows, for {flow_words(flows)} (--network flows has them)",
+    )
 
 
 def _read_measured(

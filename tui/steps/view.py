@@ -28,12 +28,14 @@ from tui.steps.frame import (
     sparkline,
     word_lines,
 )
+from tui.steps.saved import SavedSteps
 from tui.steps.table import StepListing
 from tui.table_view import TableView, table_bindings
 
 if TYPE_CHECKING:
     from simcore.runs.measured import RecordedRun
     from tui.background import IsCancelled, Progress
+    from tui.frame_view import ScreenState
 
 # More cells of step x rank are counted behind the picture.
 _MOST_AT_ONCE = 20_000
@@ -70,6 +72,8 @@ class StepsView(TableView):
         # The steps that are to be A and B while they are read.
         self._comparing: tuple[int, int] | None = None
         self._scales: dict[str, HeatScale] = {}
+        # What an earlier session had, until the table is there.
+        self._saved: SavedSteps | None = None
         self._take_table()
         self.hints = self._hints()
 
@@ -127,6 +131,7 @@ class StepsView(TableView):
             self.table.filter(before.typed)
             self.table.sort(before.key, before.descending)
         self.line = self.table.line_of(here) if here is not None else steps.slowest_row
+        self._apply_saved()
 
     def _shown_step(self) -> int | None:
         """Returns the number of the step on the screens."""
@@ -149,6 +154,32 @@ class StepsView(TableView):
         hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
         hints.append(("n N", "match") if self._sought else ("/", "find"))
         return tuple(hints)
+
+    # -- the session ---------------------------------------------------------------------
+
+    def saved(self) -> ScreenState | None:
+        if not self.has_table:
+            return self._saved
+        table, here = self.table, self._current_mark()
+        return SavedSteps(
+            self._measure, table.key, table.descending, table.typed, here if isinstance(here, int) else None
+        )
+
+    def restore(self, state: ScreenState, keeps_positions: bool) -> None:
+        self._saved = cast("SavedSteps", state)
+        if self.has_table:
+            self._apply_saved()
+
+    def _apply_saved(self) -> None:
+        saved, self._saved = self._saved, None
+        if saved is None:
+            return
+        self.measure = MEASURES.index(saved.measure)
+        self.table.filter(saved.typed)
+        keys = {key for key, _ in self.table.sorted_by.values()}
+        self.table.sort(saved.key if saved.key in keys else "", saved.descending)
+        if saved.step is not None:
+            self.line = self.table.line_of(saved.step)
 
     # -- the picture ---------------------------------------------------------------------
 

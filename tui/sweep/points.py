@@ -14,7 +14,7 @@ from simcore.sweeping.space import VALUE_NAMES
 from simcore.sweeping.where import Condition
 from simcore.units import byte_size, duration, group_digits
 from tui.frame import cells, in_cells
-from tui.listing import ListColumn, find_from
+from tui.listing import ListColumn, Listing, find_from
 from tui.sweep.sweep_result import SweepResult
 
 FRONT, STEP, MORE, WINS = "*", "step", "slower", "best in"
@@ -36,7 +36,7 @@ _FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
 _LONGEST_VALUE = 16
 
 
-class PointTable:
+class PointTable(Listing):
     """The points of a sweep: see `Listing`.
 
     `everything` says whether there are also those that were not simulated or do not fit, and each of the
@@ -236,9 +236,6 @@ class PointTable:
         self.problem = problem
         return row
 
-    def inside(self, typed: str, line: int) -> str:
-        return ""
-
     def no_match(self, typed: str) -> str:
         if typed.strip():
             return self.problem or "no point has these words"
@@ -248,15 +245,6 @@ class PointTable:
 
     def mark(self, line: int) -> Hashable:
         return self.point(line).index
-
-    def line_of(self, mark: Hashable) -> int:
-        matching_lines = (
-            index for index, at in enumerate(self.lines) if self.result.points[at].index == mark
-        )
-        return next(matching_lines, 0)
-
-    def first_line(self, line: int) -> int:
-        return line
 
 
 def _head(name: str) -> str:

@@ -23,7 +23,7 @@ def flow_changes(simulation: Simulation) -> Iterator[Change]:
     topology, parameters = simulation.cluster.topology, simulation.parameters
     if simulation.flow_report is None or topology is None:
         return
-    if parameters.ecmp != _BALANCED:
+    if simulation.setup.network.ecmp != _BALANCED:
         yield Change({"ecmp": _BALANCED}, meaning="every flow is spread over all equal paths: no collision")
     if topology.rails() and parameters.pxn != "on":
         yield Change({"pxn": "on"}, meaning="flows of all-reduces stay on their rail, over NVLink first")

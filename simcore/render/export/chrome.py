@@ -26,6 +26,7 @@ from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
     OPEN,
+    STEPS,
     ArrivedTransfer,
     Arrow,
     ExportedSpans,
@@ -36,7 +37,6 @@ from simcore.render.export.spans import (
     encode_in_chunks,
 )
 from simcore.render.report.json_text import microseconds, quoted_json
-from simcore.snapshots.record import SnapshotRecord
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _GROUP = {str(kind): chr(14 + index) for index, kind in enumerate(GROUP_KINDS)}
 
 def export(request: Request) -> Export:
     """Returns the timeline of the requested ranks; by default one of each class of equal ranks."""
-    if isinstance(request.opened, SnapshotRecord):
+    if request.opened.format == "memory-snapshot":
         return _level_export(request)
     spans = select_spans(request, folded=True)
     progress = Progress(spans.total)
@@ -170,6 +170,7 @@ def _track_events(
     for texts, source in (
         (_received_events(received, tid_by_name), None),
         (_waiting_events(track, received, tid_by_name), None),
+        (_step_events(track, tid_by_name), None),
         *((_flows(track, received, source, tid_by_name), source) for source in sources),
     ):
         for text, _ in encode_in_chunks(texts):
@@ -202,6 +203,14 @@ def _waiting_events(
         yield (
             f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name["waiting"]},"ts":{microseconds(start)},'
             f'"dur":{microseconds(end - start)},"name":"{name}","cat":"waiting","args":{{{args}}}}}'
+        )
+
+
+def _step_events(track: TrackSpans, tid_by_name: Mapping[str, int]) -> Iterator[str]:
+    for step, start, end in track.steps():
+        yield (
+            f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name[STEPS]},"ts":{microseconds(start)},'
+            f'"dur":{microseconds(end - start)},"name":"step {step}","cat":"step","args":{{}}}}'
         )
 
 

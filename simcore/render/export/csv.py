@@ -22,7 +22,6 @@ from simcore.render.export.spans import (
     encode_in_chunks,
     ranks_in_words,
 )
-from simcore.snapshots.record import SnapshotRecord
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 def export(request: Request) -> Export:
     """Returns the spans of the requested ranks, by default of all: equal ranks share their lines."""
-    if isinstance(request.opened, SnapshotRecord):
+    if request.opened.format == "memory-snapshot":
         return _allocation_export(request)
     spans = select_spans(request, folded=False)
     if request.per_rank:

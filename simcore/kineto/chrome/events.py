@@ -25,7 +25,6 @@ _KEYS = {
     "tp": ("tp_rank", "tensor_rank", "tensor_parallel_rank"),
     "peer": ("peer", "Peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
 }  # fmt: skip
-_KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
 # `known` is in what wltui exports of a recording: how the times are known.
 _TEXTS = frozenset((
     "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",
@@ -104,6 +103,9 @@ class _Reader:
         self.count = 0
         # By key the spans that state one, and their values: few spans state many.
         self.stated_values = {key: (array("q"), array("q")) for key in _KEYS}
+        self.stated_by_word = {
+            word: self.stated_values[key] for key, words in _KEYS.items() for word in words
+        }
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
 
@@ -218,8 +220,9 @@ class _Reader:
                 if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
             }
         for word, value in args.items():
-            if word in _KEY_OF:
-                spans, values = self.stated_values[_KEY_OF[word]]
+            stated = self.stated_by_word.get(word)
+            if stated is not None:
+                spans, values = stated
                 # Of two words of a span for one thing the first counts.
                 if not spans or spans[-1] != span:
                     spans.append(span)

@@ -220,9 +220,9 @@ class _Reader:
                 if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
             }
         for word, value in args.items():
-            stated = self.stated_by_word.get(word)
-            if stated is not None:
-                spans, values = stated
+            columns = self.stated_by_word.get(word)
+            if columns is not None:
+                spans, values = columns
                 # Of two words of a span for one thing the first counts.
                 if not spans or spans[-1] != span:
                     spans.append(span)

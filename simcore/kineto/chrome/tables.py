@@ -148,7 +148,7 @@ class _Maker:
         table = SpanTable(line_noun="event", windows=windows)
         table.stages, table.positions = self.rank_positions.stages, self.rank_positions.positions
         streams: dict[str, int] = {}
-        base = min(0, *starts, *(first for first, _ in windows.values()))
+        base = min(0, min(starts), *(first for first, _ in windows.values()))
         kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
         kept_meanings = select_items(meanings, kept_spans)
         threads = select_ints(spans.thread, kept_spans)

@@ -547,10 +547,3 @@ class ParametersView(ScreenView):
         self.refusal.clear()
         self._runs.run_draft()
         self.redraw()
-
-
-def _opened_word(session: Session) -> str:
-    """Returns the word for the run that changes are compared with: of another run of the directory, as
-    measured.
-    """
-    return "opened" if session.history[0].label == session.opened.setup.label else "measured"

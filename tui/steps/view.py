@@ -15,7 +15,7 @@ from simcore.replay.step_table import LATE, MEASURES, StepTable
 from simcore.shell_words import join_words
 from simcore.trace.run import as_read
 from simcore.words.step_words import describe_cause, describe_gain, describe_recurrence, describe_spread
-from tui.frame import Line, rule, wrapped
+from tui.frame import Line, fitted, rule, wrapped
 from tui.frame_view import binding
 from tui.session import HistoryRun, Run, Session
 from tui.steps.frame import (
@@ -108,13 +108,10 @@ class StepsView(TableView):
             self._show_table(recording.step_table)
         elif self.is_mounted:
             steps = self._app.step_tables.request(
-                self._job_subject(recording), lambda _, __: _make_table(recording)
+                recording.measured.rank_steps, lambda _, __: _make_table(recording)
             )
             if steps is not None:
                 self._show_table(steps)
-
-    def _job_subject(self, recording: RecordedRun) -> object:
-        return recording.measured.rank_steps
 
     def _show_table(self, steps: StepTable | None) -> None:
         if steps is None:
@@ -292,7 +289,7 @@ class StepsView(TableView):
         heat_lines += [heat_cells(columns, at, heat, self._scale(), self.glyphs) for at in in_view]
         heat_lines += [[] for _ in range(len(lines) - len(heat_lines))]
         return [
-            [*_padded(line, self._table_width + GAP), *more]
+            [*fitted(line, self._table_width + GAP), *more]
             for line, more in zip(lines, heat_lines, strict=True)
         ]
 
@@ -411,8 +408,3 @@ def _make_table(recording: RecordedRun) -> StepTable | None:
         # What the first picture takes.
         _ = table.rows, table.find_difference(0)
     return table
-
-
-def _padded(line: Line, width: int) -> Line:
-    used = sum(len(text) for text, _ in line)
-    return [*line, (" " * max(width - used, 0), "")]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import Event, KinetoFile, batches
-from simcore.kineto.values import MOST_US, Pool, whole
+from simcore.kineto.values import MOST_US, NO_NAME, Pool, whole
 
 _ARGS = msgspec.json.Decoder(dict[str, Any])
-_NO_NAME = "(no name)"
 # Names of numbers in the arguments of events, those that tools write.
 _KEYS = {
     "step": ("step", "iteration", "iter", "global_step", "step_id", "iteration_id"),
@@ -26,7 +25,6 @@ _KEYS = {
     "tp": ("tp_rank", "tensor_rank", "tensor_parallel_rank"),
     "peer": ("peer", "Peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
 }  # fmt: skip
-_KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
 # `known` is in what wltui exports of a recording: how the times are known.
 _TEXTS = frozenset((
     "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",
@@ -71,8 +69,7 @@ def read_spans(
     reader = _Reader()
     first = 0
     for batch in batches(path, file, damage, on_progress):
-        for at, event in enumerate(batch, first):
-            reader.take(at, event)
+        reader.take_all(batch, first)
         first += len(batch)
     spans = reader.finish()
     left = spans.left
@@ -93,7 +90,7 @@ class _OpenEvent(msgspec.Struct, gc=False):
     args: Mapping[str, Any]
 
 
-# Spans are added to the columns so many at a time: 2 us each where it was 5.
+# Spans are added to the columns so many at a time: 2 us each; one at a time they take 5.
 _BATCH = 4096
 
 
@@ -106,8 +103,38 @@ class _Reader:
         self.count = 0
         # By key the spans that state one, and their values: few spans state many.
         self.stated_values = {key: (array("q"), array("q")) for key in _KEYS}
+        self.stated_by_word = {
+            word: self.stated_values[key] for key, words in _KEYS.items() for word in words
+        }
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
+
+    def take_all(self, events: Sequence[Event], first: int) -> None:
+        """Takes a batch of events. Most are complete: they are taken here without a call each. first: the
+        position in the file of the first one.
+        """
+        threads, pool, rows, latest = self.spans.threads, self.pool, self.rows, MOST_US
+        for at, event in enumerate(events, first):
+            ts, dur = event.ts, event.dur or 0
+            if event.ph != "X" or ts is None or not -latest < ts < latest or not 0 <= dur < latest:
+                self.take(at, event)
+                continue
+            if event.args:
+                args = _args_of(event)
+                if "CommHash" in args:
+                    self.take(at, event)
+                    continue
+                if args:
+                    self._take_args(self.count, args)
+            key = event.pid, event.tid
+            thread = threads.get(key)
+            if thread is None:
+                threads[key] = thread = len(threads)
+            cat = pool[event.cat] if event.cat else ""
+            rows.append((thread, round(ts * 1000), round((ts + dur) * 1000), at, pool[event.name], cat))
+            self.count += 1
+        if len(rows) >= _BATCH:
+            self._add_rows()
 
     def take(self, at: int, event: Event) -> None:
         """Takes one event."""
@@ -124,7 +151,7 @@ class _Reader:
             return
         args = _args_of(event)
         thread = self._thread(event) if "CommHash" not in args else self._thread_of_rank(event, args)
-        name = self.pool[event.name] if type(event.name) is str and event.name else _NO_NAME
+        name = self.pool[event.name]
         cat = self.pool[event.cat] if event.cat else ""
         if phase == "X":
             dur = event.dur or 0
@@ -154,7 +181,7 @@ class _Reader:
     def _end(self, open_events: list[_OpenEvent], ts: float, name: str, args: Mapping[str, Any]) -> None:
         """Ends the last event of this name that is open, of an end without a name the last one."""
         for index in range(len(open_events) - 1, -1, -1):
-            if name in (_NO_NAME, open_events[index].name):
+            if name in (NO_NAME, open_events[index].name):
                 open_event = open_events.pop(index)
                 self._add(
                     open_event.event_index, open_event.ts, max(ts, open_event.ts), open_event.name,
@@ -179,13 +206,13 @@ class _Reader:
     def _add(
         self, at: int, start: float, end: float, name: str, cat: str, thread: int, args: Mapping[str, Any]
     ) -> None:
-        span = self.count
-        self.count += 1
         self.rows.append((thread, _ns(start), _ns(end), at, name, cat))
-        if len(self.rows) == _BATCH:
-            self._add_rows()
-        if not args:
-            return
+        if args:
+            self._take_args(self.count, args)
+        self.count += 1
+
+    def _take_args(self, span: int, args: Mapping[str, Any]) -> None:
+        """Takes what the arguments of a span state."""
         if not _TEXTS.isdisjoint(args):
             self.spans.texts[span] = {
                 key: str(value) if key == "CommHash" else value
@@ -193,8 +220,9 @@ class _Reader:
                 if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
             }
         for word, value in args.items():
-            if word in _KEY_OF:
-                spans, values = self.stated_values[_KEY_OF[word]]
+            columns = self.stated_by_word.get(word)
+            if columns is not None:
+                spans, values = columns
                 # Of two words of a span for one thing the first counts.
                 if not spans or spans[-1] != span:
                     spans.append(span)
@@ -247,7 +275,7 @@ class _Reader:
 
 def _ns(us: float) -> int:
     """Returns a time, us as written, in ns."""
-    return us * 1000 if type(us) is int else round(us * 1000)
+    return round(us * 1000)
 
 
 def _async_key(event: Event, thread: int) -> tuple[Any, ...]:

@@ -856,6 +856,7 @@ READERS = {
     "simcore/sources/following.py": "followed-log",
     "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
+    "simcore/sweeping/best_line.py": "sweep-results",
     "simcore/workload/formats/op_table_json.py": "op-table-json",
     "simcore/workload/formats/span_csv.py": "span-csv",
     "simcore/workload/opening.py": "simai",

@@ -53,6 +53,7 @@ _NOUNS: dict[Input, str] = {
 _ON_OFF = ("on", "off")
 _OFF_ON = ("off", "on")
 
+DEFAULT_NETWORK = "analytical"
 # Parameters that only flows have.
 FLOW_FIELDS = ("flow_model", "send_latency", "ecmp", "nvls", "pxn", "congestion")
 # Those, and what changes the topology that flows need, or who uses it.
@@ -122,8 +123,8 @@ class Parameters(Struct, frozen=True):
     """One of `OPTIMIZATIONS`."""
     link_rate: tuple[str, ...] = ()
     """Factors `A-B=X` on the rate of the link between two nodes of a topology, 0 of one that fails."""
-    network: str = "analytical"
-    """The name of the network model."""
+    network: str | None = None
+    """The name of the network model; None for flows on a topology, else `DEFAULT_NETWORK`."""
     nvlink: float | None = None
     """The bandwidth of NVLink, GiB/s; None for that of gpu_type."""
     nic: float | None = None
@@ -367,6 +368,8 @@ class Parameters(Struct, frozen=True):
             explicit = self.explicit_names
             there = [name for name in there if name not in TOPOLOGY_FIELDS or name in explicit]
         values = {name: getattr(self, name) for name in there}
+        if "network" in values:
+            values["network"] = self.network or DEFAULT_NETWORK
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def command_words(self, path: str, label: str | None) -> list[str]:
@@ -618,7 +621,15 @@ FLAGS: tuple[Flag, ...] = (
         "A-B=X",
         "rate of the link between nodes A and B, or of a tier (asw-psw), times X; 0: it fails (repeatable)",
     ),
-    Flag("network", "network", "word", "", "MODEL", "network model", of=_WORKLOAD_OR_EXECUTION),
+    Flag(
+        "network",
+        "network",
+        "word",
+        "",
+        "MODEL",
+        f"network model (default {DEFAULT_NETWORK}; of a topology flows)",
+        of=_WORKLOAD_OR_EXECUTION,
+    ),
     Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),
     Flag("nic", "network", "positive", "GiB/s", "GIBPS", "one NIC, for simai-auto (default: by type)"),
     Flag("nics_per_server", "network", "count", "", "K", "NICs of a server, for simai-auto"),
@@ -1353,6 +1364,8 @@ class RunInput(Struct, frozen=True, dict=True, eq=False):
 
     of: ClassVar[Input]
     """The kind of input, which decides which parameters it has."""
+    of_parameters: ClassVar[dict[str, Any]] = {}
+    """The fields that hold under these parameters alone, with what they are under others."""
     activity: ClassVar[str] = "simulating"
     """What a progress line calls the making of the run."""
 
@@ -1366,6 +1379,11 @@ class RunInput(Struct, frozen=True, dict=True, eq=False):
     def source(self) -> Any:
         """What was read, which another run begins with."""
         return self.opened
+
+    @property
+    def network_name(self) -> str:
+        """The name of the network model of the run."""
+        return self.parameters.network or DEFAULT_NETWORK
 
     @property
     def stamp(self) -> str | None:
@@ -1398,7 +1416,7 @@ class RunInput(Struct, frozen=True, dict=True, eq=False):
 
     def with_parameters(self: G, parameters: Parameters) -> G:
         """Returns the same input under other parameters."""
-        return replace(self, parameters=parameters)
+        return replace(self, parameters=parameters, **self.of_parameters)
 
 
 class SetupValue:

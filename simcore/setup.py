@@ -6,7 +6,7 @@ Import from here: `Setup`.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -17,12 +17,19 @@ from simcore.cluster import (
     choose_cluster,
 )
 from simcore.compat.simai_network import least_forward_bytes
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout, header_diagnostic, resolve_layout
 from simcore.names import Dialect
-from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
+from simcore.networks import (
+    NETWORKS,
+    Network,
+    NetworkParameters,
+    check_flags,
+    network_model,
+    topology_unused,
+)
 from simcore.networks.model import MOST_BALANCED_RANKS, NetworkModel
-from simcore.parameters import FLOW_FIELDS, Input, Parameters, RunInput
+from simcore.parameters import DEFAULT_NETWORK, FLOW_FIELDS, Input, Parameters, RunInput
 from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
 from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
 from simcore.program.schedule_choice import (
@@ -40,7 +47,7 @@ if TYPE_CHECKING:
 
 # Parameters that jobs on one topology share.
 _OF_ALL_JOBS = (
-    "cluster", "system", "dim", "network", "dialect", "link_rate", *FLOW_FIELDS,
+    "cluster", "system", "dim", "dialect", "link_rate", *FLOW_FIELDS,
 )  # fmt: skip
 
 
@@ -61,6 +68,19 @@ class Rules(NamedTuple):
     def is_one_stream(self) -> bool:
         """Whether a rank has one collective at a time, as in SimAI's simulator."""
         return self.dialect == "simai-sim"
+
+
+class NetworkChoice(NamedTuple):
+    """A network that a run can have."""
+
+    name: str
+    """The name of its model."""
+    ecmp: str | None = None
+    """As in `Parameters`."""
+    reason: str = ""
+    """Why it is this one, where a topology alone would have had another."""
+    folds: bool = False
+    """Whether ranks that are alike are simulated once, however few there are."""
 
 
 class WorkloadPlacement(NamedTuple):
@@ -87,8 +107,11 @@ class Setup(RunInput, frozen=True, dict=True):
 
     opened: Workload
     """The workload, or another run's version of it."""
+    too_large: tuple[str, ...] = ()
+    """What flows would have been, of each choice of the network that is too large to simulate."""
 
     of: ClassVar[Input] = "workload"
+    of_parameters: ClassVar[dict[str, Any]] = {"too_large": ()}
 
     @property
     def source(self) -> Workload:
@@ -98,8 +121,99 @@ class Setup(RunInput, frozen=True, dict=True):
     @cached_property
     def rules(self) -> Rules:
         """The dialect and the network model of the run."""
-        model = network_model(self.parameters.network)
-        return Rules(resolve_dialect(self.opened.as_written, self.parameters.dialect), model)
+        model = network_model(self.network_name)
+        return Rules(self._dialect, model)
+
+    @cached_property
+    def _dialect(self) -> Dialect:
+        return resolve_dialect(self.opened.as_written, self.parameters.dialect)
+
+    @property
+    def network_name(self) -> str:
+        return self.network_choice.name
+
+    @property
+    def network_words(self) -> str:
+        """The name of the network model, and whether the topology chose it: `flows for the topology`."""
+        choice = self.network_choice
+        if self.parameters.network is not None or choice.name != "flows":
+            return choice.name
+        balanced = ", paths balanced" if choice.ecmp != self.parameters.ecmp else ""
+        return f"flows for the topology{balanced}"
+
+    @property
+    def network_choice(self) -> NetworkChoice:
+        """The network of the run."""
+        return self._network_choices[len(self.too_large)]
+
+    @cached_property
+    def _network_choices(self) -> tuple[NetworkChoice, ...]:
+        """The networks of the run, of which each counts where flows of the ones before are too many."""
+        parameters = self.parameters
+        name, ecmp, reason = parameters.network, parameters.ecmp, "".join(self.too_large[-1:])
+        folded = NetworkChoice("flows", "balanced", reason, folds=True)
+        if name is not None:
+            first = NetworkChoice(name, ecmp)
+            return (first, folded) if name == "flows" and ecmp == "balanced" and self._can_fold else (first,)
+        if not self._has_topology:
+            return (NetworkChoice(DEFAULT_NETWORK, ecmp),)
+        if self._dialect == "simai-sim" or parameters.other_job is not None:
+            # They are flows alone.
+            return (NetworkChoice("flows", ecmp),)
+        refusal = self._refusal_of_flows()
+        if refusal:
+            return (NetworkChoice(DEFAULT_NETWORK, ecmp, refusal),)
+        can_fold = ecmp in (None, "balanced") and self._can_fold
+        last = NetworkChoice(DEFAULT_NETWORK, ecmp, reason)
+        return (NetworkChoice("flows", ecmp), *((folded,) if can_fold else ()), last)
+
+    @cached_property
+    def _has_topology(self) -> bool:
+        """Whether the cluster is a topology. Nothing is read where none can be."""
+        if self.parameters.cluster is None or self.parameters.dim:
+            return False
+        try:
+            return self._cluster_choice.settings.topology is not None
+        except (UsageError, InputError):
+            # `placement` raises it.
+            return False
+
+    @property
+    def _can_fold(self) -> bool:
+        """Whether flows of ranks that are alike can be simulated once."""
+        parameters = self.parameters
+        return not (parameters.no_fold or parameters.job_gpus or parameters.other_job or parameters.algorithm)
+
+    def _refusal_of_flows(self) -> str:
+        """Returns why flows cannot carry the run of a topology; "" where they can."""
+        # Imported here: most runs have no topology.
+        from simcore.networks.flows import check_algorithms, check_parameters
+
+        flows = NETWORKS["flows"]
+        parameters = replace(self.parameters.part(NetworkParameters), network="flows")
+        try:
+            if self._dialect == "astra-sim-1":
+                _check_queued(flows, "flows")
+            check_flags(flows, parameters, frozenset())
+            check_parameters(parameters)
+            check_algorithms(self._cluster_choice.unchecked(1))
+        except (UsageError, InputError) as refused:
+            return str(refused)
+        return ""
+
+    @property
+    def next_choice(self) -> NetworkChoice | None:
+        """The network of the run if its flows are too many; None without another one."""
+        following = self._network_choices[len(self.too_large) + 1 :]
+        return following[0] if following else None
+
+    def without_flows(self, reason: str) -> Setup:
+        """Returns the setup with the next choice of the network. reason: why this one is too large."""
+        return Setup(self.opened, self.parameters, (*self.too_large, reason))
+
+    @cached_property
+    def _cluster_choice(self) -> ClusterChoice:
+        return choose_cluster(self.parameters.part(ClusterParameters), self.input_network)
 
     @cached_property
     def placement(self) -> WorkloadPlacement:
@@ -110,11 +224,11 @@ class Setup(RunInput, frozen=True, dict=True):
         workload = self._make_workload()
         rules = self.rules
         if rules.queued:
-            _check_queued(rules.network, parameters.network)
+            _check_queued(rules.network, self.network_name)
         if rules.is_one_stream:
-            _check_one_stream(parameters.network, parameters.ecmp, parameters.schedule, parameters.pp)
+            _check_one_stream(self.network_name, parameters.ecmp, parameters.schedule, parameters.pp)
         cluster_parameters = parameters.part(ClusterParameters)
-        choice = choose_cluster(cluster_parameters, self.input_network)
+        choice = self._cluster_choice
         layout, layout_diagnostics = self._resolve_layout(workload, choice)
         if rules.network.make_cluster:
             cluster, cluster_diagnostics = (
@@ -123,8 +237,8 @@ class Setup(RunInput, frozen=True, dict=True):
             )
         else:
             cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
-            if cluster.topology is not None and "link_rate" not in rules.network.flags:
-                cluster_diagnostics += (_topology_unused(parameters.network, cluster.topology),)
+            if cluster.topology is not None:
+                cluster_diagnostics += self._topology_diagnostics(cluster.topology)
         if workload.header.inference and workload.maker is None and not rules.queued:
             # Imported here: most files are of training.
             from simcore.workload.inference import with_stages
@@ -157,8 +271,9 @@ class Setup(RunInput, frozen=True, dict=True):
         """Whether the network of the run has every rank on its links. Balanced paths keep equal ranks equal:
         of many ranks one of each class is enough.
         """
-        can_fold = self.parameters.ecmp == "balanced" and self.layout.world > MOST_BALANCED_RANKS
-        return self.rules.network.needs_all_ranks and not can_fold
+        choice = self.network_choice
+        is_large = choice.folds or self.layout.world > MOST_BALANCED_RANKS
+        return self.rules.network.needs_all_ranks and not (choice.ecmp == "balanced" and is_large)
 
     @property
     def least_forward_bytes(self) -> int:
@@ -192,7 +307,8 @@ class Setup(RunInput, frozen=True, dict=True):
     @cached_property
     def network(self) -> NetworkParameters:
         """The parameters of the network."""
-        return self.parameters.part(NetworkParameters)
+        choice = self.network_choice
+        return replace(self.parameters.part(NetworkParameters), network=choice.name, ecmp=choice.ecmp)
 
     @cached_property
     def model(self) -> ModelParameters:
@@ -217,7 +333,7 @@ class Setup(RunInput, frozen=True, dict=True):
         from simcore.ranks import RankSet, parse_ranks
         from simcore.workload import open_workload
 
-        if self.parameters.network != "flows":
+        if self.network_name != "flows":
             raise UsageError(f"--other-job {printable(path, 60)}: jobs share links under --network flows")
         own = (
             parse_ranks("--job-gpus", job_gpus)
@@ -225,7 +341,7 @@ class Setup(RunInput, frozen=True, dict=True):
             else RankSet.of(range(self.layout.world))
         )
         other, other_job_gpus = open_workload(path), self.parameters.other_job_gpus
-        shared = {name: getattr(self.parameters, name) for name in _OF_ALL_JOBS}
+        shared = {name: getattr(self.parameters, name) for name in _OF_ALL_JOBS} | {"network": "flows"}
         if other_job_gpus is None:
             # The GPUs behind those of this job: all of them, or as many as the file states ranks.
             behind = f"{own.last + 1}-{max(self.cluster.npus - 1, own.last + 1)}"
@@ -243,6 +359,15 @@ class Setup(RunInput, frozen=True, dict=True):
         positions.
         """
         return self.rules.network.open(self.network, self.layout, cluster or self.cluster)
+
+    def _topology_diagnostics(self, topology: Topology) -> tuple[Diagnostic, ...]:
+        """Returns a warning where the network of the run does not have all of a topology."""
+        choice = self.network_choice
+        if "link_rate" not in self.rules.network.flags:
+            return (topology_unused(choice.name, topology.name, choice.reason),)
+        if self.parameters.network is None and choice.reason:
+            return (_paths_balanced(topology, choice.reason),)
+        return ()
 
     def _make_workload(self) -> Workload:
         """Returns the workload of a run: of a model the rows that these parameters make, of a file
@@ -343,14 +468,14 @@ def _check_one_stream(network: str, ecmp: str | None, schedule: str | None, stag
         raise UsageError(f"--pp {stages}: dialect simai-sim has no pipeline, 1 would fit")
 
 
-def _topology_unused(network: str, topology: Topology) -> Diagnostic:
-    """Returns a warning that a network knows a topology by two dimensions alone."""
+def _paths_balanced(topology: Topology, reason: str) -> Diagnostic:
+    """Returns a warning that flows take all equal paths, where a hash would be too long to simulate."""
     message = (
-        f"--network {network} has a server and what joins servers, made of the topology: links that flows "
-        "share above servers, and their paths, are not seen; --network flows has them"
+        f"paths balanced, as --ecmp balanced has them: {reason}; no collision on a path is seen "
+        "(--network flows without --ecmp has SimAI's hash)"
     )
-    brief = f"network {network}: links of the topology not seen"
-    return Diagnostic("warning", "topology-unused", message, topology.name, brief=brief)
+    brief = "paths balanced: flows under the hash are too many"
+    return Diagnostic("warning", "paths-balanced", message, topology.name, brief=brief)
 
 
 def _resolve_cluster(

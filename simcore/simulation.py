@@ -146,6 +146,19 @@ def simulate_setup(setup: Setup, cancelled: Callable[[], bool] = lambda: False) 
 
 
 def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
+    """Returns the run of a setup, on the first of its networks whose flows are not too many."""
+    if setup.next_choice is None:
+        return _search(setup, cancelled)
+    # Imported here: most runs have no flows.
+    from simcore.networks.flows import TooManyFlows
+
+    try:
+        return _search(setup, cancelled)
+    except TooManyFlows as refused:
+        return _simulate(setup.without_flows(str(refused)), cancelled)
+
+
+def _search(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
     """Returns the run of a setup, in the order with the shorter step where its schedule is searched."""
     orders: tuple[Order | None, ...] = (None,)
     if setup.is_searched:
@@ -219,6 +232,8 @@ def _price(setup: Setup, order: Order | None, other_run: PricedRun | None = None
         from simcore.engine.time_scales import time_changes
 
         changes = time_changes(overrides.time_scales, program, workload.name)
+    if setup.next_choice is not None and setup.next_choice.name == "flows":
+        _check_flows(setup, network, program)
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
     check_size(setup, program, folding)
     try:
@@ -229,6 +244,16 @@ def _price(setup: Setup, order: Order | None, other_run: PricedRun | None = None
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     return PricedRun(setup, network, pricing, program, folding, (*program_found, *network_found))
+
+
+def _check_flows(setup: Setup, network: Network, program: Program) -> None:
+    """Raises `TooManyFlows` where the next network of the setup has far fewer."""
+    # Imported here: as in `_simulate`.
+    from simcore.networks.flows import FlowNetwork
+
+    if isinstance(network, FlowNetwork) and setup.has_all_ranks:
+        folding = fold(setup.layout, setup.cluster, program, setup.overrides, False)
+        network.check_flows(program, folding)
 
 
 def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Diagnostic]]:

@@ -206,7 +206,8 @@ def cluster_folder(_: Path) -> list[Diagnostic]:
 def topology_unused(folder: Path) -> list[Diagnostic]:
     (folder / "w.txt").write_text(TEXT)
     setup = Setup(open_workload(str(folder / "w.txt")), Parameters(cluster="dcn:16:npa=8:psn=2", world=16))
-    return list(setup.placement.diagnostics)
+    named = setup.with_changes(network="analytical")
+    return [*named.placement.diagnostics, *setup.without_flows("too many").placement.diagnostics]
 
 
 def parameters_file(folder: Path) -> list[Diagnostic]:
@@ -388,6 +389,7 @@ EXAMPLES: dict[str, Example] = {
     "topology": cluster("cluster", "topo", TOPOLOGY),
     "topology-unconnected": cluster("cluster", "topo", TOPOLOGY),
     "topology-unused": topology_unused,
+    "paths-balanced": topology_unused,
     "topology-oversubscribed": cluster("cluster", "topo", TOPOLOGY),
     "cluster-toml": cluster("cluster", "cluster.toml", "splits = 0\n"),
     "cluster-key-ignored": cluster("system", "system.json", '{"trace-enabled": 1}'),

@@ -555,7 +555,7 @@ def _notes(before: Simulation, measured: MeasuredRun, is_assumed: bool) -> tuple
     if len(measured.ranks) < before.layout.world:
         notes.append(f"of {plural(before.layout.world, 'rank')} the trace has {len(measured.ranks)}")
     if not before.has_dimensions:
-        network = printable(before.parameters.network, 60)
+        network = printable(before.setup.network_name, 60)
         notes.append(f"--network {network} has no dimensions whose bandwidths could be fitted")
     if isinstance(before.network, Sharing):
         notes.append(

@@ -85,7 +85,7 @@ def execute(setup: Execution) -> ExecutionResult:
     """
     parameters = setup.parameters
     parameters.refuse_others("execution")
-    network = parameters.network
+    network = setup.network_name
     if network not in ("analytical", "links"):
         value_text = printable(network, 60)
         raise UsageError(f"--network {value_text}: execution traces run on analytical or links")

@@ -90,13 +90,14 @@ def _parts(ran: ExecutionAnalysis, cancelled: Callable[[], bool]) -> Iterator[Kn
     nodes.sort(key=lambda part: (-parts.ns(part), part))
     left_out = set(nodes[_MOST_NAMES:])
     graph, parameters = ran.trace_graph, ran.parameters
+    durations = graph.durations
     is_folded = len(ran.executed.units.first) < len(ran.ranks)
     for part, duration_ids in parts.by_words.items():
         if part in left_out:
             continue
 
         def step_ns(factor: float, duration_ids: list[int] = duration_ids) -> int:
-            return graph.compute_step_ns(scale_durations(graph.durations, duration_ids, factor), cancelled)
+            return graph.compute_step_ns(scale_durations(durations, duration_ids, factor), cancelled)
 
         scales = (*parameters.time_scale, f"{part}={BETTER}")
         covers_equal_ranks = is_folded and part.startswith("stream group ")
@@ -152,7 +153,7 @@ class _Reruns:
         """Returns the row of a change, and False if the change is known to gain nothing on shared links."""
         notes = [change.flags] if change.words else []
         holds = True
-        if index < _CHECKED and self.ran.parameters.network == "analytical":
+        if index < _CHECKED and self.ran.setup.network_name == "analytical":
             links = self._on_links
             there = None if links is None else links.outcome_of(change)
             if links is None or there is None:

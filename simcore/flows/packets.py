@@ -2,9 +2,8 @@
 
 What a queue does to a ring cannot be told from shares: the acknowledgements of a flow wait behind the data
 of others, its window stops it, and the next step starts later. So a run whose shares show that is run again
-as packets, where these are not too many. A GPU serves its flows in turn, its
-acknowledgements first; a switch has one queue a port. Under DCQCN a switch marks what leaves a long queue,
-and the sender halves its rate.
+as packets, where these are not too many. A GPU serves its flows in turn, its acknowledgements first; a switch
+has one queue a port. Under DCQCN a switch marks what leaves a long queue, and the sender halves its rate.
 """
 
 from __future__ import annotations
@@ -434,6 +433,11 @@ def slowed_rules(report: FlowReport, rules: FlowRules) -> FlowRules | None:
     if rules.congestion != "none" or not report.marked_ports() or report.packet_hops > MOST_RANGE_HOPS:
         return None
     return replace(rules, congestion="dcqcn") if rules.packets.control == DCQCN else None
+
+
+def has_few_packets(report: FlowReport) -> bool:
+    """Returns whether a run is simulated as packets where congestion control slows it down."""
+    return report.packet_hops <= MOST_HOPS
 
 
 def finer_rules(traffic: FlowTraffic) -> FlowRules | None:

@@ -102,16 +102,16 @@ class Ranges:
         """Returns these and others, both in order, in order."""
         if not len(self) or not len(others):
             return self if len(self) else others
-        merged, taken, count = Ranges(self.start.typecode), 0, len(self)
+        merged, taken_count, count = Ranges(self.start.typecode), 0, len(self)
         for row in range(len(others)):
             key = others.key(row)
-            until = bisect_left(self.start, key[0], taken)
+            until = bisect_left(self.start, key[0], taken_count)
             while until < count and self.key(until) < key:
                 until += 1
-            merged._take(self, taken, until)
+            merged._take(self, taken_count, until)
             merged._take(others, row, row + 1)
-            taken = until
-        merged._take(self, taken, count)
+            taken_count = until
+        merged._take(self, taken_count, count)
         return merged
 
     def _take(self, others: Ranges, first: int, last: int) -> None:

@@ -259,10 +259,9 @@ def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
     rank_steps = []
     for rank, some in sorted(job.ranks.items()):
         parts = [recording.step_columns for recording in some if recording.step_columns is not None]
-        stage = None if some[0].position is None else some[0].position[2]
         if parts:
             ops = sum(recording.count for recording in some)
-            rank_steps.append(RankSteps(rank, stage, join_steps(parts), ops))
+            rank_steps.append(RankSteps(rank, some[0].stage, join_steps(parts), ops))
     return tuple(rank_steps)
 
 

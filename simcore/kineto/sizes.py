@@ -21,7 +21,7 @@ from simcore.records import NamedTuple
 CALL = "record_param_comms"
 # (names, index of the argument that goes in, of the one that comes out, None where none does), of torch's
 # `Ops.cpp`, `Functional.cpp` and `SymmetricMemory.cpp`.
-_OPERATIONS = tuple((re.compile(names), (taken, made)) for names, taken, made in (
+_OPERATIONS = tuple((re.compile(names), (input_index, output_index)) for names, input_index, output_index in (
     (rf"^{CALL}$", 0, None),
     (r"^c10d::_?(?:allgather|reduce_scatter|alltoall|gather|scatter)", 1, 0),
     (r"^c10d::(?:allreduce_|broadcast_|reduce_|send$|recv_)", 0, 0),

@@ -179,7 +179,8 @@ class _RankRows:
         step = self._column(table.step)
         return Recording(self.path, self.rank, None, None, ops, columns, step, self._steps(step, ops),
                          job=self.form, form=self.form, on_one_clock=True,
-                         figures=table.figures, position=table.positions.get(self.rank))  # fmt: skip
+                         figures=table.figures, stage=table.stages.get(self.rank),
+                         position=table.positions.get(self.rank))  # fmt: skip
 
     def _steps(self, step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
         """Returns the steps: each from the start of its first span to the end of its last one, or as the file

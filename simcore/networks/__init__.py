@@ -102,6 +102,19 @@ def check_flags(
     ]
 
 
+def topology_unused(network: str, topology: str, refusal: str) -> Diagnostic:
+    """Returns a warning that a network knows a topology by two dimensions alone. topology: its name.
+    refusal: why the network is not flows; "" where the user named it.
+    """
+    message = (
+        f"--network {network} has a server and what joins servers, made of the topology: links that flows "
+        "share above servers, and their paths, are not seen; "
+    )
+    message += f"flows cannot carry this run: {refusal}" if refusal else "--network flows has them"
+    brief = f"network {network}: links of the topology not seen"
+    return Diagnostic("warning", "topology-unused", message, topology, brief=brief)
+
+
 __all__ = [
     "NETWORKS",
     "GroupCollective",
@@ -112,4 +125,5 @@ __all__ = [
     "check_network",
     "network_model",
     "network_names",
+    "topology_unused",
 ]

@@ -19,8 +19,8 @@ from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
+from simcore.networks.in_flight import FlowsInFlight
 from simcore.networks.model import (
-    MOST_BALANCED_RANKS,
     GroupCollective,
     Network,
     NetworkParameters,
@@ -31,6 +31,7 @@ from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost
 from simcore.ranks import parse_ranks
 from simcore.records import NamedTuple, replace
+from simcore.units import group_digits
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
@@ -38,10 +39,16 @@ if TYPE_CHECKING:
 
 # Some 20,000 flows are simulated in a second where ports are shared: more than these would take minutes.
 MOST_FLOWS = 4_000_000
+# Of a run that can have fewer flows, as balanced paths have them: 10 s.
+MOST_FLOWS_AT_FIRST = 200_000
 _PER_SECOND = 20_000
 _NOT_FOLDED = (
     "{}: not with --ecmp balanced of many ranks, where one of each class is simulated; --no-fold has all"
 )
+
+
+class TooManyFlows(UsageError):
+    """Raised for a run whose flows are more than are simulated."""
 
 
 class FlowPayload(NamedTuple):
@@ -57,16 +64,15 @@ class FlowPayload(NamedTuple):
         return self if factor == 1.0 else self._replace(size=round(self.size * factor))
 
 
-class FlowTransport:
-    """The flows of a run; satisfies `PortTransport`. ranks: the GPU of each rank class of the engine. job:
-    the number of the run, of several that share the traffic.
+class FlowTransport(FlowsInFlight):
+    """The flows of a run. ranks: the GPU of each rank class of the engine. job: the number of the run, of
+    several that share the traffic.
     """
 
     def __init__(self, traffic: FlowTraffic, ranks: Sequence[int], job: int = 0) -> None:
-        self.traffic = traffic
+        super().__init__(traffic)
         self._ranks = ranks
         self._job = job
-        self._over: list[object] = []
         # Collectives that some members have begun, and what their members wait with.
         self._collectives: dict[object, Collective] = {}
         self._tokens: dict[object, dict[int, object]] = {}
@@ -90,17 +96,17 @@ class FlowTransport:
                 ranks,
                 payload.collective,
                 payload.size,
-                lambda _: self._over.append(token),
+                lambda _: self.over.append(token),
                 label,
                 payload.algorithm,
             )
         elif not payload.size:
-            self._over.append(token)
+            self.over.append(token)
         else:
             source, target = self._ranks[senders[0]], self._ranks[receivers[0]]
             delay = self.traffic.rules.start_ns
             self.traffic.send(
-                delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
+                delay, source, target, payload.size, lambda *_: self.over.append(token), None, label
             )
 
     def _label(self, now: int, stream: int, sender: int) -> int:
@@ -129,39 +135,15 @@ class FlowTransport:
             ranks = sorted(self._ranks[index] for index in members)
             collective = make_collective(
                 self.traffic, ranks, payload.collective, payload.size, lambda _: None,
-                self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+                self._label(now, stream, member), lambda rank: self.over.append(tokens[rank]),
                 payload.algorithm,
             )  # fmt: skip
             if collective is None:
-                self._over.append(token)
+                self.over.append(token)
                 return
             self._collectives[key] = collective
         tokens[self._ranks[member]] = token
         self._collectives[key].begin(self._ranks[member])
-
-    def next_ns(self) -> int | None:
-        """Returns when something happens next; None when no flow is in flight."""
-        return self.traffic.now if self._over else self.traffic.next_ns()
-
-    def finished(self, now: int) -> list[object]:
-        """Returns the tokens of what is over at `now`, in the order in which it ended."""
-        self.traffic.run_until(now)
-        over, self._over = self._over, []
-        return over
-
-    def settle(self, now: int) -> None:
-        """Shares links anew, after all starts and ends of `now`."""
-        self.traffic.settle()
-
-    def uses(self) -> None:
-        """Returns None: links are in `flow_report`."""
-
-    def heat(self) -> None:
-        """Returns None, as `uses`."""
-
-    def flow_report(self) -> FlowReport:
-        """Returns what the links carried, and when the last flow ended."""
-        return self.traffic.report()
 
 
 class FlowNetwork(SimulatedAlone):
@@ -260,23 +242,41 @@ class FlowNetwork(SimulatedAlone):
     def check_size(self, program: Program, folding: Folding) -> None:
         if self._is_folded(folding):
             return
+        total = self.count_flows(program, folding)
+        if total > MOST_FLOWS:
+            raise TooManyFlows(
+                f"--network flows: the step is {flow_words(total)}: at most {MOST_FLOWS} are simulated; "
+                "--ecmp balanced, without --no-fold, is faster"
+            )
+
+    def check_flows(self, program: Program, folding: Folding) -> None:
+        """Raises `TooManyFlows` for a run that would take long where another choice has fewer flows.
+        folding: of equal ranks, as one of each class is enough to count.
+        """
+        total = self.count_flows(program, folding)
+        if total > MOST_FLOWS_AT_FIRST:
+            raise TooManyFlows(f"the step is {flow_words(total)}")
+
+    def count_flows(self, program: Program, folding: Folding) -> int:
+        """Returns about how many flows the collectives of a step are."""
         total = 0.0
         assert self.cluster.topology is not None
         per_server = self.cluster.topology.gpus_per_server
         for rank_class in folding.classes:
+            of_rank = 0.0
             ops = program.stages[rank_class.stage].ops
             for cost_index in ops.cost:
                 cost = program.costs[cost_index]
                 if isinstance(cost, CollectiveCost):
                     members = folding.group_classes[rank_class.groups[cost.group]].shape.members
-                    total += estimate_flows(cost.collective, members, per_server) / max(members, 1)
-        if total > MOST_FLOWS:
-            can_fold = self.layout is not None and self.layout.world > MOST_BALANCED_RANKS
-            faster = "--ecmp balanced, without --no-fold," if can_fold else "--network shared"
-            raise UsageError(
-                f"--network flows: the step is about {round(total)} flows, some {round(total / _PER_SECOND)} "
-                f"s: at most {MOST_FLOWS} are simulated; {faster} is faster"
-            )
+                    of_rank += estimate_flows(cost.collective, members, per_server) / max(members, 1)
+            total += of_rank * len(rank_class.ranks)
+        return round(total)
+
+
+def flow_words(flows: int) -> str:
+    """Returns how many flows there are and how long they take."""
+    return f"about {group_digits(flows)} flows, some {round(flows / _PER_SECOND)} s"
 
 
 def flow_algorithm(cluster: Cluster, shape: GroupShape, collective: str) -> str:
@@ -300,8 +300,8 @@ def check_algorithms(cluster: Cluster) -> None:
                 )
 
 
-def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """Returns the network of a run: see `NetworkModel`."""
+def check_parameters(parameters: NetworkParameters) -> None:
+    """Raises `UsageError` for parameters that flows do not have."""
     names = ("comm_scale", "jitter", "slow_link")
     refused_flags = [
         flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default
@@ -311,6 +311,11 @@ def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> N
             f"{', '.join(refused_flags)}: not under --network flows, where durations of flows are found as "
             "they go; a cluster file's failed and slow change links"
         )
+
+
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
+    """Returns the network of a run: see `NetworkModel`."""
+    check_parameters(parameters)
     if cluster.topology is None:
         raise UsageError(
             "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology file would fit"

@@ -49,7 +49,20 @@ class ExecutedRun(ExecutionAnalysis):
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics of reading and running, of sibling files, and of parameters without effect."""
-        return (*note_untaken_files(self.setup), *self.executed.diagnostics, *self._warn_of_ignored())
+        return (
+            *note_untaken_files(self.setup), *self.executed.diagnostics, *self._warn_of_topology(),
+            *self._warn_of_ignored(),
+        )  # fmt: skip
+
+    def _warn_of_topology(self) -> list[Diagnostic]:
+        """Returns a warning where the traces run on a topology whose links they do not use."""
+        topology = self.executed.cluster.topology
+        if topology is None:
+            return []
+        from simcore.networks import topology_unused
+
+        refusal = "" if self.parameters.network else "execution traces run on analytical or links"
+        return [topology_unused(self.setup.network_name, topology.name, refusal)]
 
     def _warn_of_ignored(self) -> list[Diagnostic]:
         """Returns a warning for each given parameter of collectives and messages that has no effect."""

@@ -387,7 +387,7 @@ class Bounds:
         return (
             training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
             training.etp, training.cp_inner, training.ep_node, training.gpu, parameters.cluster,
-            parameters.dim, parameters.system, parameters.network, parameters.rank_order, parameters.splits,
+            parameters.dim, parameters.system, setup.network_name, parameters.rank_order, parameters.splits,
             parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
             parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from simcore.flows.log import Transmission
 from simcore.records import NamedTuple
-from simcore.units import plural
+from simcore.units import duration, plural
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
@@ -114,14 +114,17 @@ class Ports:
         log: FlowLog | None = None,
         find_purpose: Callable[[Transmission], Purpose | None] = lambda _: None,
         find_changes: Callable[[tuple[int, int]], Sequence[Change]] = lambda _: (),
+        congestion: str = "",
     ) -> None:
         """log: when flows were on their links, by the numbers of ports. find_changes: what can be tried with
-        the link between two nodes, and with the paths of flows.
+        the link between two nodes, and with the paths of flows. congestion: where congestion control slows
+        flows down, in words; "" where it does not.
         """
         self.all = ports
         self.tiers = tiers
         self.step_ns = step_ns
         self.sends_noun = sends_noun
+        self.congestion = congestion
         self._log = log
         self._find_purpose = find_purpose
         self._find_changes = find_changes
@@ -358,6 +361,8 @@ def ports_of_flows(
     """Returns the ports of a topology, also those that carried nothing; the number of a port is twice the
     index of its link, + 1 against it.
     """
+    from simcore.flows.traffic import FlowPort
+
     uses, inner = {port.link: port for port in report.ports}, set(topology.inner_switches)
     kinds: dict[tuple[str, str], list[int]] = {}
     ends_of = [
@@ -370,50 +375,34 @@ def ports_of_flows(
         # Both directions of a link have the same position in their tiers.
         members.sort(key=lambda index: (min(ends_of[index]), max(ends_of[index])))
     tier_of = {index: tier for tier, pair in enumerate(order) for index in kinds[pair]}
-    ports = []
+    ports, idle = [], FlowPort(0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, None, 0, 0)
     for index, (source, target) in enumerate(ends_of):
-        use = uses.get(index)
-        low = min(source, target)
-        block = topology.server_of(low) if low < topology.gpus else low
-        names = topology.name_of(source), topology.name_of(target)
-        is_own, is_inside = source < topology.gpus, bool(inner.intersection((source, target)))
-        gbps = topology.links[index // 2].gbps
-        if use is None:
-            ports.append(
-                Port(
-                    *names,
-                    tier_of[index],
-                    gbps,
-                    0,
-                    0,
-                    0,
-                    0,
-                    is_inside=is_inside,
-                    ends=(source, target),
-                    block=block,
-                )
-            )
-            continue
+        use, low = uses.get(index, idle), min(source, target)
         ports.append(
             Port(
-                *names,
-                tier_of[index],
-                gbps,
-                use.bytes,
-                use.flows,
-                use.busy_ns,
-                use.full_ns,
-                use.mean_flows,
-                use.most_flows,
-                use.marked_ns is not None and bool(report.control),
-                is_own,
-                is_inside,
-                (source, target),
-                block,
+                topology.name_of(source), topology.name_of(target), tier_of[index],
+                topology.links[index // 2].gbps, use.bytes, use.flows, use.busy_ns, use.full_ns,
+                use.mean_flows, use.most_flows, use.marked_ns is not None and bool(report.control),
+                is_own=source < topology.gpus, is_inside=bool(inner.intersection((source, target))),
+                ends=(source, target), block=topology.server_of(low) if low < topology.gpus else low,
             )
-        )
+        )  # fmt: skip
     tiers = [Tier(" > ".join(pair), tuple(kinds[pair])) for pair in order]
-    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes)
+    congestion = _congestion_words(report, ports)
+    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes, congestion)
+
+
+def _congestion_words(report: FlowReport, ports: Sequence[Port]) -> str:
+    """Returns where congestion control slows flows down, or would; "" where it does not."""
+    marked_ports = report.marked_ports()
+    if not marked_ports:
+        return ""
+    first = marked_ports[0]
+    return (
+        f"{report.control} {'slows' if report.is_slowed else 'would slow'} flows down at "
+        f"{plural(len(marked_ports), 'port')}, first at {ports[first.link].name} from "
+        f"{duration(first.marked_ns or 0)} on, where up to {first.marked_flows} flows queue"
+    )
 
 
 def ports_of_links(links: Sequence[LinkUse], dims: Sequence[Dimension], step_ns: int) -> Ports:

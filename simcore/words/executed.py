@@ -62,7 +62,7 @@ class TraceFigures(Figures["ExecutionAnalysis"]):
             ("format", f"execution traces (Chakra), schema {executed.traces.schema}"),
             ("rules", describe_rules(executed)),
             ("read", self.run.counts_text()),
-            ("network", f"{executed.setup.parameters.network}: {dims}"),
+            ("network", f"{executed.setup.network_name}: {dims}"),
         ]
 
     def headline(self, wide: bool) -> list[str]:
@@ -71,7 +71,7 @@ class TraceFigures(Figures["ExecutionAnalysis"]):
         rules = ASTRA_SIM_2 if self.run.is_astra else "wltui's rules"
         if not wide:
             return [ranks, rules]
-        return [f"{ranks}, {plural(self.run.held_ops, 'node')}", rules, self.run.parameters.network]
+        return [f"{ranks}, {plural(self.run.held_ops, 'node')}", rules, self.run.setup.network_name]
 
     @property
     def insights(self) -> list[Insight]:
@@ -100,7 +100,7 @@ class TraceFigures(Figures["ExecutionAnalysis"]):
         values = self.run.parameters.as_dict("execution") | dict(executed.used)
         nodes = executed.traces.count
         return Origin(
-            "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.setup.parameters.network,
+            "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.setup.network_name,
             executed.rules, values, [], nodes,
             sum(len(executed.nodes[rank]) for rank in executed.units.first),
         )  # fmt: skip

@@ -16,6 +16,7 @@ from simcore.collectives import collectives_of
 from simcore.compat.simai_network import simai_bandwidths
 from simcore.names import STAGE_LAYOUTS
 from simcore.program.ops import OFFLOAD, RANK_STREAMS
+from simcore.records import replace
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED
 from simcore.trace.accounts import used_accounts
@@ -44,11 +45,13 @@ def find_parameters(simulation: Simulation) -> dict[str, Any]:
     """Returns the values of all parameters by field, also of those taken from the file or left at their
     default.
     """
-    layout, maker = simulation.layout, simulation.workload.maker
+    setup, layout, maker = simulation.setup, simulation.layout, simulation.workload.maker
     # The stages of a model have rows of their own.
-    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.setup.model)
+    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(setup.model)
     return (
-        simulation.parameters.as_dict("workload" if maker is None else "model")
+        replace(simulation.parameters, network=setup.network_name).as_dict(
+            "workload" if maker is None else "model"
+        )
         | {"stage_layout": simulation.parameters.stage_layout or STAGE_LAYOUTS[0]}
         | of_model
         | {
@@ -66,8 +69,9 @@ def find_parameters(simulation: Simulation) -> dict[str, Any]:
                 if simulation.has_dimensions
                 else list(simulation.parameters.dim)
             ),
-            **simai_bandwidths(simulation.setup.network),
+            **simai_bandwidths(setup.network),
             **parameter_values(simulation.cluster),
+            **({"ecmp": setup.network.ecmp} if setup.network_name == "flows" else {}),
         }
     )
 
@@ -202,7 +206,7 @@ class SimulatedFigures(Figures["SimulationFigures"]):
             workload.format, workload.policy, len(workload), workload.declared_rows,
             timeline.program.microbatches,
             self._degrees(layout),
-            simulation.parameters.network, timeline.program.schedule, find_parameters(simulation),
+            simulation.setup.network_name, timeline.program.schedule, find_parameters(simulation),
             self.run.pass_end_ns, timeline.spans, timeline.ops_simulated, self.run.step_end_ns,
         )  # fmt: skip
 

@@ -153,7 +153,7 @@ def headline(results: SimulationFigures, wide: bool) -> list[str]:
     file_facts = [rescaling.replace("rows are ", "rows ")] if rescaling else []
     if simulation.workload.left_out:
         file_facts.append(f"without {simulation.workload.left_out}")
-    return [ranks, *file_facts, *scaled, schedule, printable(simulation.parameters.network, 40)]
+    return [ranks, *file_facts, *scaled, schedule, printable(simulation.setup.network_words, 40)]
 
 
 def _ranks_words(layout: Layout) -> str:
@@ -183,7 +183,7 @@ def facts(results: SimulationFigures) -> list[tuple[str, str]]:
         ("rows", f"{len(workload)}{declared}{left_out_text}: {structure_words(simulation)}"),
         ("ranks", layout_words(simulation.layout)),
         ("schedule", ", ".join((schedule_words(program), *_overlap_flags(simulation)))),
-        ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),
+        ("cluster", f"{simulation.network.words()}; {printable(simulation.setup.network_words)}"),
         (
             "simulated",
             f"{group_digits(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "

@@ -126,7 +126,7 @@ def test_nothing_that_is_cheaper_takes_longer_unless_it_is_said(case: Case) -> N
     simulation = simulate(*case)
     step = simulation.step_time_ns
     found = SimulatedRun(simulation).what_if()
-    fixed = case.parameters.network.startswith(FIXED)
+    fixed = simulation.setup.network_name.startswith(FIXED)
     lists = [one.list for one in found]
     assert lists == sorted(lists)
     sensitivity = [one for one in found if one.list == "sensitivity"]

@@ -12,7 +12,7 @@ from simcore.executing.execution_result import Execution
 from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
 from simcore.parameter_values.choices import choices
-from simcore.parameters import FLAGS, RunInput
+from simcore.parameters import DEFAULT_NETWORK, FLAGS, RunInput
 from simcore.records import NamedTuple
 from simcore.runs.executed import ExecutedRun
 from simcore.units import format_number
@@ -64,6 +64,8 @@ class ExecutionField(ParameterField):
 
     def _value(self, context: Any) -> Any:
         value = getattr(context.setup.parameters, self.flag.field)
+        if self.flag.field == "network":
+            return context.setup.network_name
         return context.used.get(self.flag.field) if value is None or value == () else value
 
     def scrubbed(self, context: Any, direction: int, large: bool) -> Values:
@@ -74,7 +76,7 @@ class ExecutionField(ParameterField):
             names = self._names()
             now = _NONE if value is None else value
             name = next_name(names, now, direction)
-            return {field: None if name == _NONE else name}
+            return {field: None if name in (_NONE, DEFAULT_NETWORK) else name}
         if self.flag.kind == "scale":
             changed = value * 2.0**direction if large else max(round(value + direction * 0.1, 3), 0.0)
             return {field: changed}
@@ -86,14 +88,15 @@ class ExecutionField(ParameterField):
         if self.flag.field == "dialect":
             return (_NONE, ASTRA_SIM_2)
         if self.flag.field == "network":
-            return ("analytical", "links")
+            return (DEFAULT_NETWORK, "links")
         return choices(self.flag.field)
 
     def parse_text(self, context: Any, text: str) -> Values:
         if text.strip() in ("", _NONE):
             return {self.flag.field: self.flag.default}
         value = parse_typed(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())
-        return {self.flag.field: value}
+        is_default = self.flag.field == "network" and value == DEFAULT_NETWORK
+        return {self.flag.field: None if is_default else value}
 
     def origin(self, context: Any) -> str:
         if getattr(context.setup.parameters, self.flag.field) != self.flag.default:

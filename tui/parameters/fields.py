@@ -27,10 +27,19 @@ from simcore.cluster import (
 from simcore.compat.simai_network import simai_bandwidths
 from simcore.diagnostics import InputError, UsageError
 from simcore.names import WORKLOAD_DIALECTS
-from simcore.networks import NETWORKS, NetworkParameters, check_network, unused_fields
+from simcore.networks import NETWORKS, check_network, unused_fields
 from simcore.parameter_values.choices import choices
 from simcore.parameter_values.values import InvalidValue, check_item, form_of, text_value
-from simcore.parameters import FLAGS, FLOW_FIELDS, Flag, applies_to, flag_of, least_count, parse_value
+from simcore.parameters import (
+    DEFAULT_NETWORK,
+    FLAGS,
+    FLOW_FIELDS,
+    Flag,
+    applies_to,
+    flag_of,
+    least_count,
+    parse_value,
+)
 from simcore.records import replace
 from simcore.units import format_number, short_number
 from tui.parameters.form_context import (
@@ -254,12 +263,12 @@ class FlagField(ParameterField):
 
             return getattr(rules_of(context.cluster.packets, context.setup.network), self.flag.field)
         if self.flag.field in _OF_TYPE:
-            return simai_bandwidths(context.setup.parameters.part(NetworkParameters))[self.flag.field]
+            return simai_bandwidths(context.setup.network)[self.flag.field]
         if self.flag.field in FLOW_FIELDS:
             # Imported here: other networks have no flows.
             from simcore.flows.traffic import rules_of
 
-            rules = rules_of(None, context.setup.parameters.part(NetworkParameters))
+            rules = rules_of(None, context.setup.network)
             return getattr(rules, self.flag.field)
         values = parameter_values(context.cluster)
         return (
@@ -269,8 +278,8 @@ class FlagField(ParameterField):
     def text(self, context: FormContext) -> str:
         try:
             value = self._value(context)
-        except UsageError:
-            # What the default is computed from is not valid.
+        except (UsageError, InputError):
+            # What the default is computed from is not valid, as a schedule file that is not there.
             return "default"
         if isinstance(value, bool):
             return "on" if value else "off"
@@ -289,6 +298,8 @@ class FlagField(ParameterField):
             return {flag.field: not value}
         if flag.kind == "word":
             return {flag.field: next_name(_of_workloads(flag), value, direction)}
+        if value is None or isinstance(value, str | tuple):
+            raise UsageError(f"{flag.option}: found {value}, expected a number to change; Enter types one")
         if flag.field in _DEGREES:
             return self._checked(max(value * 2 if direction > 0 else value // 2, 1))
         if flag.kind == "count":
@@ -364,13 +375,27 @@ class TextField(FlagField):
 class NetworkField(FlagField):
     """The network model; one that needs a file is typed: `busbw:FILE`."""
 
+    def _value(self, context: FormContext) -> str:
+        return context.setup.network_name
+
+    def origin(self, context: FormContext) -> str:
+        is_chosen = context.setup.network_name != DEFAULT_NETWORK
+        if context.setup.parameters.network is None and is_chosen:
+            return "the topology"
+        return FlagField.origin(self, context)
+
     def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         names = tuple(name for name, model in NETWORKS.items() if model.argument is None)
-        return {self.flag.field: next_name(names, context.setup.parameters.network, direction)}
+        return self._network_of(context, next_name(names, context.setup.network_name, direction))
 
     def parse_text(self, context: FormContext, text: str) -> Values:
         check_network(text)
-        return {self.flag.field: text}
+        return self._network_of(context, text)
+
+    def _network_of(self, context: FormContext, name: str) -> Values:
+        """Returns the network of a name: none where the cluster chooses that one by itself."""
+        default_name = context.setup.with_changes(network=None).network_name
+        return {self.flag.field: None if name == default_name else name}
 
 
 def _of_workloads(flag: Flag) -> tuple[str, ...]:
@@ -621,7 +646,7 @@ def fields_for(context: FormContext) -> list[FormField]:
     no op table. Raises `UsageError` for an unknown network.
     """
     form_fields: list[FormField] = []
-    network = context.setup.parameters.network
+    network = context.setup.network_name
     check_network(network)
     unused = unused_fields(network)
     # The sizes that a model is made with stand next to its degrees.

@@ -81,6 +81,8 @@ RULES: tuple[Rule, ...] = (
     Rule(name=r"(?:Send|Recv)\w*Wait", cat="NET", kind=IGNORED), Rule(cat="NET_IB", kind=IGNORED),
     _rule_of(r"(?:ProfilerStep|(?:training[-_ ])?(?:step|iter(?:ation)?))[-_ #:]*(?P<step>\d{1,12})", STEP),
     _rule_of(r".*embedding[-_ ]?grads?[-_ ]?all[-_ ]?reduce.*", "all-reduce", "embedding"),
+    # Of ndtimeline: the norm of all gradients, over all ranks.
+    _rule_of(r"optimizer[-_ ]clip[-_ ]main[-_ ]grad", "all-reduce", "world"),
     _rule_of(r".*layer[-_ ]?norm[-_ ]?grads?[-_ ]?all[-_ ]?reduce.*", "all-reduce", "tp"),
     _rule_of(r".*(?:params?|grads?)[-_ ].*all[-_ ]?reduce.*", "all-reduce", "dp"),
     _rule_of(r".*params?[-_ ]all[-_ ]?gather.*", "all-gather", "dp"),

@@ -50,7 +50,8 @@ def read_chrome(
     on_progress: Callable[[float], None] | None = None,
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """Returns (a recording of each rank of a Chrome trace, diagnostics). own_rules: of `--trace-map`."""
-    maker = _Maker(path, read_spans(path, file, damage, on_progress), own_rules, _exported_step(file))
+    spans = read_spans(path, file, damage, on_progress)
+    maker = _Maker(path, spans, own_rules, _exported_step(file), _is_exported(file))
     table = maker.table()
     refuse_devices(path, len({*table.rank}))
     recordings, diagnostics = recordings_of(path, FORM, table)
@@ -62,9 +63,9 @@ def read_chrome(
     return recordings, [*maker.diagnostics, *diagnostics]
 
 
-def starter_map(path: str, file: KinetoFile, damage: Damage, own_rules: Sequence[Rule] = ()) -> str:
+def starter_map(path: str, file: KinetoFile, damage: Damage) -> str:
     """Returns a trace map with a rule for each name of the file's spans, those that no rule knows first."""
-    maker = _Maker(path, read_spans(path, file, damage), own_rules)
+    maker = _Maker(path, read_spans(path, file, damage), ())
     spans = maker.spans
     counts = Counter(zip(spans.name, spans.cat, strict=True))
     first: dict[tuple[str, str], int] = {}
@@ -77,24 +78,34 @@ def starter_map(path: str, file: KinetoFile, damage: Damage, own_rules: Sequence
     return format_map(names[:1000])
 
 
+def _is_exported(file: KinetoFile) -> bool:
+    """Returns whether a file is an export of wltui."""
+    return isinstance(file.otherData, dict) and "wltui" in file.otherData
+
+
 def _exported_step(file: KinetoFile) -> int | None:
     """Returns the step of which all of a file's spans are, as exports of wltui state it; None for others."""
-    facts = file.otherData
-    step = whole(facts.get("step")) if isinstance(facts, dict) and "wltui" in facts else None
+    step = whole(file.otherData.get("step")) if _is_exported(file) else None
     return step if step is not None and 0 <= step <= _MOST_STEP else None
 
 
 class _Maker:
     def __init__(
-        self, path: str, spans: ChromeSpans, own_rules: Sequence[Rule], only_step: int | None = None
+        self,
+        path: str,
+        spans: ChromeSpans,
+        own_rules: Sequence[Rule],
+        only_step: int | None = None,
+        is_exported: bool = False,
     ) -> None:
-        self.path, self.spans, self.only_step = path, spans, only_step
+        """only_step: of which all spans are. is_exported: whether spans state their steps, if any."""
+        self.path, self.spans, self.only_step, self.is_exported = path, spans, only_step, is_exported
         self.diagnostics: list[Diagnostic] = []
         if not len(spans):
             message = "found no event with a time, expected spans: complete events, or begins and ends"
             raise InputError(Diagnostic("error", "no-events", message, path))
         rules = Rules(own_rules)
-        names = [spans.thread_names.get(key, "") for key in spans.threads]
+        names = self.thread_names = [spans.thread_names.get(key, "") for key in spans.threads]
         threads = map(names.__getitem__, spans.thread)
         keys = zip(spans.name, spans.cat, threads, strict=True)
         self.meanings: list[Meaning] = [*map(rules.__getitem__, keys)]
@@ -117,14 +128,7 @@ class _Maker:
 
     def thread_name(self, span: int) -> str:
         """Returns the name of a span's thread, "" for none."""
-        spans = self.spans
-        return spans.thread_names.get(self._thread_keys[spans.thread[span]], "")
-
-    @property
-    def _thread_keys(self) -> list[tuple[object, object]]:
-        if not hasattr(self, "_keys"):
-            self._keys: list[tuple[object, object]] = list(self.spans.threads)
-        return self._keys
+        return self.thread_names[self.spans.thread[span]]
 
     def table(self) -> SpanTable:
         """Returns the table of the spans that are shown."""
@@ -141,9 +145,10 @@ class _Maker:
             message = "found no span of work, expected complete events, or begins and ends, that are no steps"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
         starts = self._find_arrivals(kept_spans)
-        table = SpanTable(line_noun="event", windows=windows, positions=self.rank_positions.positions)
+        table = SpanTable(line_noun="event", windows=windows)
+        table.stages, table.positions = self.rank_positions.stages, self.rank_positions.positions
         streams: dict[str, int] = {}
-        base = min(0, min(starts))
+        base = min(0, min(starts), *(first for first, _ in windows.values()))
         kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
         kept_meanings = select_items(meanings, kept_spans)
         threads = select_ints(spans.thread, kept_spans)
@@ -243,6 +248,8 @@ class _Maker:
                     (spans.start[span], spans.end[span], steps[span])
                 )
                 widen(self.rank[span], steps[span], spans.start[span], spans.end[span])
+        if self.is_exported:
+            return steps, windows
         for marks in by_rank.values():
             marks.sort()
         for span, step in enumerate(steps):

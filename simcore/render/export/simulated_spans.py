@@ -67,7 +67,7 @@ def select_simulated_spans(request: Request, simulated: Simulated, folded: bool)
     facts = {
         "parameters": printable(" ".join(run.parameters.as_flags()), 4000),
         "schedule": simulated.timeline.program.schedule,
-        "network": run.parameters.network,
+        "network": run.setup.network_name,
         "step_time_ns": str(run.step_time_ns),
     }
     diagnostics = simulated.diagnostics[len(simulated.workload.diagnostics) :]

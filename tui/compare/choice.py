@@ -151,7 +151,9 @@ class Choice:
 
 def _history_choice(session: Session, run: HistoryRun, results: Run) -> RunChoice:
     """Returns a run of the history, by the user's name where it has one."""
-    return RunChoice(cells(run.name, 20) if run.name else session.title_of(run), results)
+    # Beside another step the one that was opened first is one of them too.
+    title = f"step {run.recorded_step}" if run.recorded_step else session.title_of(run)
+    return RunChoice(cells(run.name, 20) if run.name else title, results)
 
 
 def _is_same_run(a: Run, b: Run) -> bool:

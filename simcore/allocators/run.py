@@ -11,7 +11,7 @@ from typing import ClassVar
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Input, RunInput
 from simcore.snapshots.call_sites import site_text
-from simcore.snapshots.history import BEFORE, NO_STACK, History
+from simcore.snapshots.history import BEFORE, NEVER, NO_STACK, History
 from simcore.snapshots.record import Annotation, SnapshotRecord
 from simcore.trace.accounts import account_names
 from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
@@ -115,6 +115,16 @@ class SnapshotAnalysis(RunWithoutStep):
     def time_of(self, track_id: int, event: int) -> int:
         """Returns when an event of a device was, ns; 0 for BEFORE."""
         return 0 if event == BEFORE else self.times(track_id)[event]
+
+    def times_held(self, track_id: int, row: int) -> tuple[int, int, int]:
+        """Returns when an allocation of a device began, was given back and was free again, ns; the ends of
+        the axis where that is not among the events.
+        """
+        of = self.histories[track_id].allocations
+        begin, released, completed = of.begin[row], of.released[row], of.completed[row]
+        over = self.length if released == NEVER else self.time_of(track_id, released)
+        free = over if completed == NEVER else self.time_of(track_id, completed)
+        return self.time_of(track_id, begin), over, free
 
     @cached_property
     def length(self) -> int:

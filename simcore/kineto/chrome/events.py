@@ -25,7 +25,6 @@ _KEYS = {
     "tp": ("tp_rank", "tensor_rank", "tensor_parallel_rank"),
     "peer": ("peer", "Peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
 }  # fmt: skip
-_KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
 # `known` is in what wltui exports of a recording: how the times are known.
 _TEXTS = frozenset((
     "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",
@@ -91,7 +90,7 @@ class _OpenEvent(msgspec.Struct, gc=False):
     args: Mapping[str, Any]
 
 
-# Spans are added to the columns so many at a time: 2 us each where it was 5.
+# Spans are added to the columns so many at a time: 2 us each; one at a time they take 5.
 _BATCH = 4096
 
 

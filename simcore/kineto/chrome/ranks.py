@@ -49,7 +49,7 @@ class RankPositions(NamedTuple):
     stages: dict[int, int]
     """By rank the stage, of ranks whose stage is stated."""
     is_stated: bool
-    """Whether the file says which ranks it has; else they are rank_of by their processes."""
+    """Whether the file says which ranks it has; else processes number them."""
 
 
 class _Names(NamedTuple):

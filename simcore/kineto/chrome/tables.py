@@ -105,7 +105,7 @@ class _Maker:
             message = "found no event with a time, expected spans: complete events, or begins and ends"
             raise InputError(Diagnostic("error", "no-events", message, path))
         rules = Rules(own_rules)
-        names = [spans.thread_names.get(key, "") for key in spans.threads]
+        names = self.thread_names = [spans.thread_names.get(key, "") for key in spans.threads]
         threads = map(names.__getitem__, spans.thread)
         keys = zip(spans.name, spans.cat, threads, strict=True)
         self.meanings: list[Meaning] = [*map(rules.__getitem__, keys)]
@@ -128,14 +128,7 @@ class _Maker:
 
     def thread_name(self, span: int) -> str:
         """Returns the name of a span's thread, "" for none."""
-        spans = self.spans
-        return spans.thread_names.get(self._thread_keys[spans.thread[span]], "")
-
-    @property
-    def _thread_keys(self) -> list[tuple[object, object]]:
-        if not hasattr(self, "_keys"):
-            self._keys: list[tuple[object, object]] = list(self.spans.threads)
-        return self._keys
+        return self.thread_names[self.spans.thread[span]]
 
     def table(self) -> SpanTable:
         """Returns the table of the spans that are shown."""

@@ -91,8 +91,8 @@ def accounts_title(comparison: Comparison) -> str:
 
 
 def run_words(comparison: Comparison, side: Run) -> str:
-    """Returns `run 20250320144110 of `, before the name of a side whose directory has both runs, `step 23 of `
-    where both are steps of one run; else "".
+    """Returns `run 20250320144110 of `, before the name of a side whose directory has both runs; of two steps
+    of one run `step 23 of `; else "".
     """
     a, b = comparison.a.setup.stamp, comparison.b.setup.stamp
     if a is None or b is None or a == b:

@@ -25,6 +25,7 @@ _KEYS = {
     "tp": ("tp_rank", "tensor_rank", "tensor_parallel_rank"),
     "peer": ("peer", "Peer", "peer_rank", "dst", "dst_rank", "src", "src_rank", "to_rank", "from_rank"),
 }  # fmt: skip
+_KEY_OF = {word: key for key, words in _KEYS.items() for word in words}
 # `known` is in what wltui exports of a recording: how the times are known.
 _TEXTS = frozenset((
     "known", "group", "ranks", "members", "for", "collective", "process_group", "pg_name", "comm_group",

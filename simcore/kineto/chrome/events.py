@@ -108,45 +108,45 @@ class _Arguments:
         self.texts: dict[int, dict[str, Any]] = {}
         # Those of NCCL's profiler plugin state the rank of their thread.
         self.of_plugin: set[int] = set()
-        self._number_by_text: dict[bytes, int] = {}
+        self._id_by_text: dict[bytes, int] = {}
 
     def find(self, event: Event) -> int:
         """Returns the number of an event's arguments."""
         text = bytes(event.args)
-        number = self._number_by_text.get(text)
-        if number is None:
-            if len(self._number_by_text) == _MOST_TEXTS:
-                self._number_by_text.clear()
-            number = self._number_by_text[text] = self.add(_args_of(event))
-        return number
+        argument_id = self._id_by_text.get(text)
+        if argument_id is None:
+            if len(self._id_by_text) == _MOST_TEXTS:
+                self._id_by_text.clear()
+            argument_id = self._id_by_text[text] = self.add(_args_of(event))
+        return argument_id
 
     def add(self, args: Mapping[str, Any]) -> int:
         """Returns the number of arguments, which are not there yet."""
-        stated: dict[str, int] = {}
+        stated_values: dict[str, int] = {}
         for word, value in args.items():
             # Of two words for one thing the first counts.
-            if word in _KEY_OF and _KEY_OF[word] not in stated:
+            if word in _KEY_OF and _KEY_OF[word] not in stated_values:
                 is_plain = type(value) is int and 0 <= value <= _MOST_NUMBER
-                stated[_KEY_OF[word]] = value if is_plain else _count_of(value)
+                stated_values[_KEY_OF[word]] = value if is_plain else _count_of(value)
         has_texts = not _TEXTS.isdisjoint(args)
-        if not stated and not has_texts:
+        if not stated_values and not has_texts:
             return 0
-        number = self.count
+        argument_id = self.count
         self.count += 1
-        for key, value in stated.items():
+        for key, value in stated_values.items():
             column = self.values[key]
-            if len(column) < number:
-                column.extend(array("q", (NONE,)) * (number - len(column)))
+            if len(column) < argument_id:
+                column.extend(array("q", (NONE,)) * (argument_id - len(column)))
             column.append(value)
         if has_texts:
-            self.texts[number] = {
+            self.texts[argument_id] = {
                 key: str(value) if key == "CommHash" else value
                 for key, value in args.items()
                 if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
             }
             if "CommHash" in args:
-                self.of_plugin.add(number)
-        return number
+                self.of_plugin.add(argument_id)
+        return argument_id
 
 
 class _Reader:
@@ -157,7 +157,7 @@ class _Reader:
         self.rows: list[tuple[int, int, int, int, str, str, int]] = []
         self.arguments = _Arguments()
         # By span the number of its arguments.
-        self.numbers = array("i")
+        self.argument_ids = array("i")
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
 
@@ -172,10 +172,10 @@ class _Reader:
             if event.ph != "X" or ts is None or not -latest < ts < latest or not 0 <= dur < latest:
                 self.take(at, event)
                 continue
-            number = 0
+            argument_id = 0
             if event.args:
-                number = find(event)
-                if number in of_plugin:
+                argument_id = find(event)
+                if argument_id in of_plugin:
                     self.take(at, event)
                     continue
             key = event.pid, event.tid
@@ -184,7 +184,7 @@ class _Reader:
                 threads[key] = thread = len(threads)
             cat = pool[event.cat] if event.cat else ""
             rows.append(
-                (thread, round(ts * 1000), round((ts + dur) * 1000), at, pool[event.name], cat, number)
+                (thread, round(ts * 1000), round((ts + dur) * 1000), at, pool[event.name], cat, argument_id)
             )
         if len(rows) >= _BATCH:
             self._add_rows()
@@ -259,23 +259,23 @@ class _Reader:
     def _add(
         self, at: int, start: float, end: float, name: str, cat: str, thread: int, args: Mapping[str, Any]
     ) -> None:
-        number = self.arguments.add(args) if args else 0
-        self.rows.append((thread, _ns(start), _ns(end), at, name, cat, number))
+        argument_id = self.arguments.add(args) if args else 0
+        self.rows.append((thread, _ns(start), _ns(end), at, name, cat, argument_id))
 
     def _add_rows(self) -> None:
         spans, texts = self.spans, self.arguments.texts
         if self.rows:
-            thread, start, end, event, name, cat, numbers = zip(*self.rows, strict=True)
-            for span, number in enumerate(numbers, len(spans)) if texts else ():
-                if number in texts:
-                    spans.texts[span] = texts[number]
+            thread, start, end, event, name, cat, argument_ids = zip(*self.rows, strict=True)
+            for span, argument_id in enumerate(argument_ids, len(spans)) if texts else ():
+                if argument_id in texts:
+                    spans.texts[span] = texts[argument_id]
             spans.thread.extend(thread)
             spans.start.extend(start)
             spans.end.extend(end)
             spans.event.extend(event)
             spans.name.extend(name)
             spans.cat.extend(cat)
-            self.numbers.extend(numbers)
+            self.argument_ids.extend(argument_ids)
             self.rows.clear()
 
     def finish(self) -> ChromeSpans:
@@ -288,7 +288,7 @@ class _Reader:
                 self.spans.values[key] = nothing
                 continue
             values.extend(array("q", (NONE,)) * (self.arguments.count - len(values)))
-            self.spans.values[key] = array("q", map(values.__getitem__, self.numbers))
+            self.spans.values[key] = array("q", map(values.__getitem__, self.argument_ids))
         return self.spans
 
     def _take_name(self, event: Event) -> None:

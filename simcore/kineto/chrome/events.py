@@ -91,7 +91,7 @@ class _OpenEvent(msgspec.Struct, gc=False):
     args: Mapping[str, Any]
 
 
-# Spans are added to the columns so many at a time: 2 us each; one at a time they take 5.
+# Spans are added to the columns so many at a time: 2 us each where it was 5.
 _BATCH = 4096
 
 
@@ -108,17 +108,17 @@ class _Arguments:
         self.texts: dict[int, dict[str, Any]] = {}
         # Those of NCCL's profiler plugin state the rank of their thread.
         self.of_plugin: set[int] = set()
-        self._id_by_text: dict[bytes, int] = {}
+        self._number_by_text: dict[bytes, int] = {}
 
     def find(self, event: Event) -> int:
         """Returns the number of an event's arguments."""
         text = bytes(event.args)
-        argument_id = self._id_by_text.get(text)
-        if argument_id is None:
-            if len(self._id_by_text) == _MOST_TEXTS:
-                self._id_by_text.clear()
-            argument_id = self._id_by_text[text] = self.add(_args_of(event))
-        return argument_id
+        arguments_number = self._number_by_text.get(text)
+        if arguments_number is None:
+            if len(self._number_by_text) == _MOST_TEXTS:
+                self._number_by_text.clear()
+            arguments_number = self._number_by_text[text] = self.add(_args_of(event))
+        return arguments_number
 
     def add(self, args: Mapping[str, Any]) -> int:
         """Returns the number of arguments, which are not there yet."""
@@ -131,22 +131,22 @@ class _Arguments:
         has_texts = not _TEXTS.isdisjoint(args)
         if not stated_values and not has_texts:
             return 0
-        argument_id = self.count
+        arguments_number = self.count
         self.count += 1
         for key, value in stated_values.items():
             column = self.values[key]
-            if len(column) < argument_id:
-                column.extend(array("q", (NONE,)) * (argument_id - len(column)))
+            if len(column) < arguments_number:
+                column.extend(array("q", (NONE,)) * (arguments_number - len(column)))
             column.append(value)
         if has_texts:
-            self.texts[argument_id] = {
+            self.texts[arguments_number] = {
                 key: str(value) if key == "CommHash" else value
                 for key, value in args.items()
                 if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
             }
             if "CommHash" in args:
-                self.of_plugin.add(argument_id)
-        return argument_id
+                self.of_plugin.add(arguments_number)
+        return arguments_number
 
 
 class _Reader:
@@ -156,8 +156,8 @@ class _Reader:
         # Spans that are no columns yet: (thread, start, end, event, name, category, arguments).
         self.rows: list[tuple[int, int, int, int, str, str, int]] = []
         self.arguments = _Arguments()
-        # By span the number of its arguments.
-        self.argument_ids = array("i")
+        # By span the arguments_number of its arguments.
+        self.arguments_numbers = array("i")
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
 
@@ -172,10 +172,10 @@ class _Reader:
             if event.ph != "X" or ts is None or not -latest < ts < latest or not 0 <= dur < latest:
                 self.take(at, event)
                 continue
-            argument_id = 0
+            arguments_number = 0
             if event.args:
-                argument_id = find(event)
-                if argument_id in of_plugin:
+                arguments_number = find(event)
+                if arguments_number in of_plugin:
                     self.take(at, event)
                     continue
             key = event.pid, event.tid
@@ -184,7 +184,15 @@ class _Reader:
                 threads[key] = thread = len(threads)
             cat = pool[event.cat] if event.cat else ""
             rows.append(
-                (thread, round(ts * 1000), round((ts + dur) * 1000), at, pool[event.name], cat, argument_id)
+                (
+                    thread,
+                    round(ts * 1000),
+                    round((ts + dur) * 1000),
+                    at,
+                    pool[event.name],
+                    cat,
+                    arguments_number,
+                )
             )
         if len(rows) >= _BATCH:
             self._add_rows()
@@ -259,23 +267,23 @@ class _Reader:
     def _add(
         self, at: int, start: float, end: float, name: str, cat: str, thread: int, args: Mapping[str, Any]
     ) -> None:
-        argument_id = self.arguments.add(args) if args else 0
-        self.rows.append((thread, _ns(start), _ns(end), at, name, cat, argument_id))
+        arguments_number = self.arguments.add(args) if args else 0
+        self.rows.append((thread, _ns(start), _ns(end), at, name, cat, arguments_number))
 
     def _add_rows(self) -> None:
         spans, texts = self.spans, self.arguments.texts
         if self.rows:
-            thread, start, end, event, name, cat, argument_ids = zip(*self.rows, strict=True)
-            for span, argument_id in enumerate(argument_ids, len(spans)) if texts else ():
-                if argument_id in texts:
-                    spans.texts[span] = texts[argument_id]
+            thread, start, end, event, name, cat, arguments_numbers = zip(*self.rows, strict=True)
+            for span, arguments_number in enumerate(arguments_numbers, len(spans)) if texts else ():
+                if arguments_number in texts:
+                    spans.texts[span] = texts[arguments_number]
             spans.thread.extend(thread)
             spans.start.extend(start)
             spans.end.extend(end)
             spans.event.extend(event)
             spans.name.extend(name)
             spans.cat.extend(cat)
-            self.argument_ids.extend(argument_ids)
+            self.arguments_numbers.extend(arguments_numbers)
             self.rows.clear()
 
     def finish(self) -> ChromeSpans:
@@ -288,7 +296,7 @@ class _Reader:
                 self.spans.values[key] = nothing
                 continue
             values.extend(array("q", (NONE,)) * (self.arguments.count - len(values)))
-            self.spans.values[key] = array("q", map(values.__getitem__, self.argument_ids))
+            self.spans.values[key] = array("q", map(values.__getitem__, self.arguments_numbers))
         return self.spans
 
     def _take_name(self, event: Event) -> None:

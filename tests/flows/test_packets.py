@@ -136,8 +136,8 @@ def test_dcqcn_halves_the_rates_of_flows_in_a_long_queue() -> None:
 
 
 def test_marks_between_the_thresholds_are_drawn_by_the_seed() -> None:
-    # Up to 300 packets, 2.7 MB, wait: between 800 kB and 3,200 kB a part of them is marked.
-    sends = [(0, source, 6, 540_000) for source in range(6)]
+    # While the queue of two flows grows from 800 kB to 3,200 kB a part of the packets is marked.
+    sends = [(0, source, 6, 8_000_000) for source in range(2)]
     rules = replace(RULES, packets=PacketRules(window=False), congestion="dcqcn")
     ends = [tuple(ends_of(FAST, replace(rules, seed=seed), *sends).values()) for seed in (0, 0, 1, 2, 3)]
     assert ends[0] == ends[1]

@@ -28,7 +28,8 @@ def read_graphml(source: ClusterText) -> Settings:
     from xml.parsers import expat
 
     reader = _Reader(source)
-    parser = expat.ParserCreate(namespace_separator=" ")
+    # The text is UTF-8, whatever it declares.
+    parser = expat.ParserCreate("UTF-8", " ")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = reader.refuse_doctype
     parser.StartElementHandler = reader.begin

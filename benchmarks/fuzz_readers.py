@@ -124,7 +124,8 @@ CONFIG = b"""{"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe
 CONFIG_2 = b"""{"model_type": "deepseek_v3", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
 "num_attention_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_nope_head_dim": 8, "n_shared_experts": 1,
 "qk_rope_head_dim": 4, "v_head_dim": 8, "intermediate_size": 96, "moe_intermediate_size": 16,
-"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_nextn_predict_layers": 1}
+"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_nextn_predict_layers": 1,
+"n_group": 4, "topk_group": 2}
 """
 ORDER = b"""0F0,0F1,,0B0,0B1\n,1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1\n"""
 ORDER_SENT = b"""0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"""
@@ -411,6 +412,7 @@ def snapshots(path: str, data: bytes) -> Any:
     holds is also read in this process, where its reader is instrumented, from JSON: a pickle never is.
     """
     from simcore.parameters import Parameters, RunInput
+    from simcore.render.export import Request, find_format
     from simcore.render.report.pages import run_page
     from simcore.runs.snapshot import run_snapshots
     from simcore.snapshots.columns import read_table
@@ -427,6 +429,9 @@ def snapshots(path: str, data: bytes) -> Any:
     record = open_snapshots(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
     run = run_snapshots(RunInput(record, Parameters()))
     run_page(run)
+    for name in ("csv", "chrome"):
+        export = find_format(name, "--format").build_export(Request(record, Parameters(), run=run))
+        b"".join(export.chunks).decode("utf-8")
     for track_id in range(len(run.tracks)):
         for stream in (None, *run.lanes.streams(track_id)):
             run.lanes.content(track_id, stream)
@@ -527,8 +532,11 @@ def results(path: str, data: bytes) -> Any:
     from simcore.sweeping.pareto_front import Rule, rule_of
     from simcore.sweeping.results_file import ResultsReader
 
-    points = ResultsReader(path).read_new()
+    reader = ResultsReader(path)
+    points = reader.read_new()
     outcome = Outcome(rule_of(points[0].rule) if points and points[0].rule else Rule(), points)
+    if reader.best is not None:
+        outcome.robustness, outcome.spread = reader.best.robustness, reader.best.spread
     json.dumps(json_values(outcome))
     return Words(text_page(outcome, "r").split("\n"))
 
@@ -544,6 +552,9 @@ class Words:
 
 def _results() -> list[bytes]:
     from simcore.records import replace
+    from simcore.sweeping.best_line import encode_best
+    from simcore.sweeping.outcome import Outcome, Robustness, Spread
+    from simcore.sweeping.pareto_front import Rule
     from simcore.sweeping.point import encode_point
     from tests.sweep.made import made_point
 
@@ -551,7 +562,10 @@ def _results() -> list[bytes]:
     parameters = {"tp": 2, "slow_rank": ["3=1.5"], "compute_scale": 0.5}
     command = "wltui report x --tp 2 --compute-scale 0.5 --slow-rank 3=1.5"
     points.append(replace(made_point(3, 40), parameters=parameters, command=command, rule="time+memory;10;"))
-    return [b"".join(map(encode_point, points)), encode_point(points[3])]
+    outcome = Outcome(Rule(), points)
+    outcome.robustness, outcome.spread = Robustness({0: 6, 2: 3}, 9, "noise"), Spread(0.04, 15)
+    ended = b"".join([*map(encode_point, points), encode_best(points[0].sweep, outcome)])
+    return [b"".join(map(encode_point, points)), encode_point(points[3]), ended]
 
 
 def gpu(path: str, data: bytes) -> Any:
@@ -819,11 +833,10 @@ READERS = {
     "simcore/collectives/nccl_tests.py": "nccl-tests",
     "simcore/compat/astra2_rules.py": "execution-trace",
     "simcore/compat/astra2_system.py": "comm-groups",
-    "simcore/flight/opening.py": "flight-recorder",
+    "simcore/unpickling/files.py": "memory-snapshot",
     "simcore/unpickling/process.py": "flight-recorder",
     "simcore/unpickling/worker.py": "flight-recorder",
     "simcore/flight/columns.py": "flight-recorder",
-    "simcore/snapshots/opening.py": "memory-snapshot",
     "simcore/kineto/allocations.py": "kineto",
     "simcore/kineto/cache.py": "cache",
     "simcore/kineto/products.py": "kineto",
@@ -853,6 +866,7 @@ READERS = {
     "simcore/sources/following.py": "followed-log",
     "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
+    "simcore/sweeping/best_line.py": "sweep-results",
     "simcore/workload/formats/op_table_json.py": "op-table-json",
     "simcore/workload/formats/span_csv.py": "span-csv",
     "simcore/workload/opening.py": "simai",

@@ -22,6 +22,7 @@ import itertools
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -176,8 +177,9 @@ class Session:
         self._excused = 1 if answers else 0
         self.repeated = f"--seed {seed} --session {number}" + (f" --screens {screen}" if screen else "")
         self.words = kind if screen is None else f"{kind}, {screen}"
-        home = {"HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
-        self.terminal = wltui(*words, screen=screen, env=home, answers=answers, cwd=folder)
+        variables = {"HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
+        variables["PYTHONFAULTHANDLER"] = "1"
+        self.terminal = wltui(*words, screen=screen, env=variables, answers=answers, cwd=folder)
 
     def run(self, steps: int, until: float) -> None:
         """Act, look, and end it. Raises Found."""
@@ -228,6 +230,9 @@ class Session:
             if self.terminal.process.poll() is not None:
                 self._over(what)
             if time.monotonic() - begin > PATIENCE_S:
+                # Where each of its threads is: see PYTHONFAULTHANDLER.
+                self.terminal.process.send_signal(signal.SIGABRT)
+                self._read(1)
                 raise Found(f"no answer within {PATIENCE_S:.0f} s: {what}")
             self.sent += self.terminal.pump(0.05)
         self.slowest = max(self.slowest, time.monotonic() - begin)
@@ -254,7 +259,13 @@ class Session:
         if wrong and self._excused:
             self._excused -= 1
         elif wrong:
-            shown = "\n".join(f"  {old.rstrip()}\n  {new.rstrip()}" for old, new in wrong[:6])
+            shown = "\n".join(
+                [
+                    *(f"  {old.rstrip()}" for old, _ in wrong),
+                    "and then:",
+                    *(f"  {new.rstrip()}" for _, new in wrong),
+                ]
+            )
             raise Found(f"{len(wrong)} rows differ when the same is drawn again:\n{shown}")
         self.memory.append(_resident_mb(self.terminal.process.pid))
         self.times.append(time.monotonic())
@@ -315,10 +326,13 @@ class Session:
             raise Found("the terminal's settings were not restored")
 
     def places(self) -> list[str]:
-        """Where a traceback on the terminal went through, and its last line."""
+        """Where a traceback on the terminal went through and its last line; what was last on the terminal
+        where there are none.
+        """
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.terminal.raw.decode("utf-8", "replace"))
         lines = [line.strip("│ \r") for line in text.split("\n")]
-        return [line for line in lines if re.match(r"/\S+\.py:\d+ in |\w+(Error|Exception|Found): ", line)]
+        found = re.compile(r'File ".+", line \d+,? in |\w+(Error|Exception|Found): ')
+        return [line for line in lines if found.match(line)] or [repr(text[-1000:])]
 
     def growth_mb(self) -> float:
         """By how much more memory was taken in the second half of the time than in the first."""

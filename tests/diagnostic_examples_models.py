@@ -45,46 +45,41 @@ def bad_model(_: Path) -> list[Diagnostic]:
     return list(caught.value.diagnostics)
 
 
+def refusal_of(name: str, ask: Callable[[], object]) -> list[Diagnostic]:
+    """The error that is raised, as one of a file of this name."""
+    with pytest.raises(InputError) as caught:
+        ask()
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, name, one.line, one.column)]
+
+
 def workload_wanted(folder: Path) -> list[Diagnostic]:
     (folder / "config.json").write_bytes(_CONFIG)
-    with pytest.raises(InputError) as caught:
-        open_workload(str(folder / "config.json"))
-    (one,) = caught.value.diagnostics
-    return [Diagnostic(one.severity, one.code, one.message, "config.json")]
+    return refusal_of("config.json", lambda: open_workload(str(folder / "config.json")))
 
 
 def gpu_file(folder: Path) -> list[Diagnostic]:
     (folder / "gpu.toml").write_text('[gpu]\nbase = "h100"\nmatmul = 7\n')
-    with pytest.raises(InputError) as caught:
-        find_gpu(str(folder / "gpu.toml"))
-    (one,) = caught.value.diagnostics
-    return [Diagnostic(one.severity, one.code, one.message, "gpu.toml", one.line, one.column)]
+    return refusal_of("gpu.toml", lambda: find_gpu(str(folder / "gpu.toml")))
 
 
 def operations_file(folder: Path) -> list[Diagnostic]:
     (folder / "ops.csv").write_text("gemm_dtype,m,n,k\nbfloat16,8,8,8\nfp8,8,8,8\n")
-    with pytest.raises(InputError) as caught:
-        price_file(find_gpu("a100-80"), "product", str(folder / "ops.csv"))
-    (one,) = caught.value.diagnostics
-    return [Diagnostic(one.severity, one.code, one.message, "ops.csv", one.line, one.column)]
+    return refusal_of("ops.csv", lambda: price_file(find_gpu("a100-80"), "product", str(folder / "ops.csv")))
 
 
 def expert_loads(folder: Path) -> list[Diagnostic]:
     (folder / "loads.txt").write_text("3 1 4\n1 five\n")
     opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).empty_workload()
-    with pytest.raises(InputError) as caught:
-        simulate(opened, Parameters(expert_imbalance=str(folder / "loads.txt")))
-    (one,) = caught.value.diagnostics
-    return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]
+    parameters = Parameters(expert_imbalance=str(folder / "loads.txt"))
+    return refusal_of("loads.txt", lambda: simulate(opened, parameters))
 
 
 def sequence_lengths(folder: Path) -> list[Diagnostic]:
     (folder / "lengths.csv").write_text("dp,microbatch,length\n0,0,6000,3000\n")
     opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
-    with pytest.raises(InputError) as caught:
-        simulate(opened, Parameters(seq_imbalance=str(folder / "lengths.csv")))
-    (one,) = caught.value.diagnostics
-    return [Diagnostic(one.severity, one.code, one.message, "lengths.csv", one.line, one.column)]
+    parameters = Parameters(seq_imbalance=str(folder / "lengths.csv"))
+    return refusal_of("lengths.csv", lambda: simulate(opened, parameters))
 
 
 def launch(*arguments: str) -> Example:

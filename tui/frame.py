@@ -295,6 +295,12 @@ def fitted(line: Line, width: int) -> Line:
     return _fit(line, width)[0]
 
 
+def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Returns exactly `height` lines of exactly `width` cells, blank ones behind those that are there."""
+    blank: list[Line] = [[]] * (height - len(lines))
+    return [fitted(line, width) for line in [*lines, *blank][:height]]
+
+
 def shortened(line: Line, width: int) -> Line:
     """Returns `line` as `fitted` does; where more than blanks is truncated it ends with dots: half a figure
     reads as another.

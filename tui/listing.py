@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from simcore.records import NamedTuple
 
@@ -39,10 +39,8 @@ class Listing(Protocol):
     descending: bool
     typed: str
     """The filter, "" without one."""
-
-    @property
-    def lines(self) -> Sequence[object]:
-        """The lines, each made on demand."""
+    lines: Sequence[Any]
+    """The lines, each made on demand."""
 
     @property
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
@@ -89,8 +87,10 @@ class Listing(Protocol):
         ...
 
     def inside(self, typed: str, line: int) -> str:
-        """Returns which row of the group of a line matches, where the group's own words do not."""
-        ...
+        """Returns which row of the group of a line matches, where the group's own words do not; "" where
+        lines have no groups.
+        """
+        return ""
 
     def no_match(self, typed: str) -> str:
         """Returns that no line has these words; without any, why there is no line at all."""
@@ -102,11 +102,11 @@ class Listing(Protocol):
 
     def line_of(self, mark: Hashable) -> int:
         """Returns the line of a mark now, or what stands for it; 0 where it has none."""
-        ...
+        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
 
     def first_line(self, line: int) -> int:
-        """Returns the line with the name of what a line is of."""
-        ...
+        """Returns the line with the name of what a line is of: itself, where each has a name."""
+        return line
 
 
 def find_from(lines: Sequence[int], targets: Collection[int], line: int, direction: int) -> int | None:

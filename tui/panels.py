@@ -74,7 +74,10 @@ class PanelCursor:
 
     def next_panel(self, by: int) -> None:
         """Moves the focus to the next panel, or to the one before."""
-        self.panel = self.panels[(self.panels.index(self.panel) + by) % len(self.panels)]
+        # One that takes the place of the first, as the ranks of a small screen that of the bars, is among
+        # the panels once it is drawn; two keys may come before that.
+        index = self.panels.index(self.panel) if self.panel in self.panels else 0
+        self.panel = self.panels[(index + by) % len(self.panels)]
 
     def cursor(self, panel: str) -> tuple[int, int]:
         """Returns (row, column) of the cursor in a panel."""

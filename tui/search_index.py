@@ -121,7 +121,8 @@ class SearchIndex:
 
     def _runs(self) -> Iterator[KeyAction]:
         session, runs = self._app.session, self._app.runs
-        for index, run in enumerate(session.history, 1):
+        for run in session.history:
+            title = session.title_of(run)
             name = run.name or run.label or " ".join(run.parameters.as_flags()) or "as opened"
             step = "" if run.step_ns is None else f", {duration(run.step_ns)}"
 
@@ -129,7 +130,7 @@ class SearchIndex:
                 if run is not session.find_in_history(session.current):
                     runs.show(run, runs.say_run)
 
-            yield _thing(f"run {index}: {cells(name, 60)}{step}", f"run {index}", show)
+            yield _thing(f"{title}: {cells(name, 60)}{step}", title, show)
 
     def _files(self) -> Iterator[KeyAction]:
         session = self._app.session

@@ -24,6 +24,8 @@ __all__ = ["HistoryRun", "Run", "Session", "notes_of"]
 # The most bytes of kept runs besides those on the screens: three of seed 002, which is computed again in
 # 0.3 s when it is shown.
 MOST_KEPT_BYTES = 32 * 10**6
+# The parameters of a run as its file has it.
+AS_READ = Parameters()
 # The most drafts that can be undone.
 MOST_UNDO = 1000
 
@@ -68,6 +70,13 @@ class HistoryRun:
         self.each_ns = microbatch_ns(run.shape) if run.timed and not self.unequal else None
         figures = run.model.model_figures
         self.tokens_per_s = None if figures is None else figures.throughput.tokens_per_s
+
+    @property
+    def recorded_step(self) -> str:
+        """The step of the file that it is, unchanged (`23`, `all`); "" for other runs."""
+        # Of ten thousand steps: one object, whose fields need not be compared.
+        is_as_read = self.parameters is AS_READ or self.parameters == AS_READ
+        return (self.label or "").partition("#")[2] if is_as_read else ""
 
     def is_same_run(self, run: HistoryRun) -> bool:
         """Returns whether it is the run of this one's label and parameters."""
@@ -185,7 +194,7 @@ class Session:
             self._add_to_history(plain)
             self.other = plain
         if self.read is not None:
-            self.history += [HistoryRun(Parameters(), label=label) for label in self.opened.setup.others]
+            self.history += [HistoryRun(AS_READ, label=label) for label in self.opened.setup.others]
 
     # -- the draft -------------------------------------------------------------------
 
@@ -282,13 +291,29 @@ class Session:
 
         return printable(run.parameters.gpu or DEFAULT_GPU, 20)
 
-    def run_words(self) -> str:
-        """Returns which run is on the screen: `run 2 of 3`, or one that was not kept."""
-        count = len(self.history)
-        there = self.find_in_history(self.current)
-        if there is not None:
-            return f"run {self.history.index(there) + 1} of {count}"
-        return f"draft after run {count}"
+    def run_words(self, of: HistoryRun | None = None) -> str:
+        """Returns which run it is, or the one on the screen: `run 2 of 3`, `step 23`, or one that was not
+        kept.
+        """
+        numbered_runs = self.numbered_runs
+        there = self.find_in_history(self.current) if of is None else self.find_same_run(of)
+        if there is None:
+            return f"draft after run {len(numbered_runs)}"
+        title = self.title_of(there)
+        return f"{title} of {len(numbered_runs)}" if title.startswith("run ") else title
+
+    @property
+    def numbered_runs(self) -> list[HistoryRun]:
+        """The runs that have a number, from 1: the opened one, and those made here. Steps of the file have
+        their own.
+        """
+        return [run for run in self.history if run is self.history[0] or not run.recorded_step]
+
+    def title_of(self, history_run: HistoryRun) -> str:
+        """Returns `run 2`, or `step 23` of a step of the file."""
+        if history_run is self.history[0] or not history_run.recorded_step:
+            return f"run {self.numbered_runs.index(history_run) + 1}"
+        return "all steps" if history_run.recorded_step == "all" else f"step {history_run.recorded_step}"
 
     def against_words(self) -> str:
         """Returns `run 1`: which run a difference is to, where there are at least three; else ""."""
@@ -296,7 +321,7 @@ class Session:
         third = [
             run for run in self.history if run is not opened and run is not self.find_in_history(self.current)
         ]
-        return f"run {self.history.index(opened) + 1}" if opened is not None and third else ""
+        return self.title_of(opened) if opened is not None and third else ""
 
     def command(self) -> str:
         """Returns the command line that opens the run on the screen."""
@@ -322,7 +347,7 @@ class Session:
         """Returns the run of a label as it was read, from which others are made. Raises InputError."""
         if label == self.opened.setup.label:
             return self.opened
-        there = self.find_same_run(HistoryRun(Parameters(), label=label))
+        there = self.find_same_run(HistoryRun(AS_READ, label=label))
         results = None if there is None else there.results
         if results is not None:
             return results
@@ -424,7 +449,7 @@ class Session:
             run.results, run.step_ns = None, None
         labels = {run.label for run in self.history}
         self.history += [
-            HistoryRun(Parameters(), label=other) for other in opened.setup.others if other not in labels
+            HistoryRun(AS_READ, label=other) for other in opened.setup.others if other not in labels
         ]
         for read in (opened, as_read(opened), current):
             there = self.find_in_history(read)
@@ -442,7 +467,7 @@ class Session:
         if self.find_in_history(self.current) is not None:
             return None
         self._add_to_history(self.current)
-        return len(self.history)
+        return len(self.numbered_runs)
 
 
 def notes_of(session: Session) -> Sequence[Diagnostic]:

@@ -99,28 +99,17 @@ class AllocatorLanes(Lanes):
             spans = make_spans(self._near_peak(track_id))
             return Content(spans, spans, covers_all=True)
         history, length = self.histories[track_id], self.results.length
-        of, arena = history.allocations, history.arenas[int(stream)]
+        arena = history.arenas[int(stream)]
         rows, times_held = list[tuple[int, int, int, int]](), list[tuple[int, int]]()
         for row in self._rows_of(track_id).get(int(stream), ()):
-            start, over = self.span_times(track_id, row)
+            start, over, free = self.results.times_held(track_id, row)
             rows.append((start, max(over, start + 1), row, ALLOCATED))
             times_held.append((start, max(over, start + 1)))
-            if of.completed[row] != NEVER:
-                completed = self.results.time_of(track_id, of.completed[row])
-                if completed > over:
-                    rows.append((over, completed, row, RELEASED))
+            if free > over:
+                rows.append((over, free, row, RELEASED))
         first = self.results.time_of(track_id, arena.begin)
         last = length if arena.end == NEVER else self.results.time_of(track_id, arena.end)
         return Content(make_spans(sorted(rows)), make_spans(_fill(times_held, first, max(last, first + 1))))
-
-    def span_times(self, track_id: int, row: int) -> tuple[int, int]:
-        """Returns when an allocation began and when it was given back, ns; the ends of the axis where that is
-        not among the events.
-        """
-        of = self.histories[track_id].allocations
-        released = of.released[row]
-        over = self.results.length if released == NEVER else self.results.time_of(track_id, released)
-        return self.results.time_of(track_id, of.begin[row]), over
 
     def _near_peak(self, track_id: int) -> list[tuple[int, int, int, int]]:
         """Returns (start, end, NONE, kind) of the stretches in which a device is near its peak, or not."""

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from simcore.diagnostics import Cancelled, Diagnostic
+from simcore.diagnostics import Diagnostic
 from simcore.parameters import Input, RunInput
-from simcore.ranks import RankSet
 from simcore.snapshots.call_sites import site_text
-from simcore.snapshots.history import BEFORE, NO_STACK, History
-from simcore.snapshots.record import SnapshotRecord
+from simcore.snapshots.history import BEFORE, NEVER, NO_STACK, History
+from simcore.snapshots.record import Annotation, SnapshotRecord
 from simcore.trace.accounts import account_names
-from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, StepShape
-from simcore.trace.findings import WhatIf
-from simcore.trace.run import Run
+from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak
 from simcore.trace.spans import NONE, Column, Spans, Trace, Waits
-from simcore.trace.trace_graph import TraceGraph, graph_without_nodes
-from simcore.trace.track import Track
+from simcore.trace.without_step import RunWithoutStep
 from simcore.workload.model import LARGEST
 
 # No account: nothing of a step is known.
@@ -73,11 +69,8 @@ class HeldModel:
         return MemoryLane(-1, times, resident, max(history.most_reserved, 1), name)
 
 
-class SnapshotAnalysis(Run):
+class SnapshotAnalysis(RunWithoutStep):
     """The snapshots of a job, and all that is found in them, each figure once."""
-
-    # There is no step that could be timed: nothing has an account, a path or a slack.
-    timed = False
 
     def __init__(self, setup: SnapshotInput) -> None:
         self._setup = setup
@@ -123,6 +116,16 @@ class SnapshotAnalysis(Run):
         """Returns when an event of a device was, ns; 0 for BEFORE."""
         return 0 if event == BEFORE else self.times(track_id)[event]
 
+    def times_held(self, track_id: int, row: int) -> tuple[int, int, int]:
+        """Returns when an allocation of a device began, was given back and was free again, ns; the ends of
+        the axis where that is not among the events.
+        """
+        of = self.histories[track_id].allocations
+        begin, released, completed = of.begin[row], of.released[row], of.completed[row]
+        over = self.length if released == NEVER else self.time_of(track_id, released)
+        free = over if completed == NEVER else self.time_of(track_id, completed)
+        return self.time_of(track_id, begin), over, free
+
     @cached_property
     def length(self) -> int:
         """The end of the axis, ns."""
@@ -131,30 +134,18 @@ class SnapshotAnalysis(Run):
 
     def annotation_at(self, track_id: int, event: int) -> str | None:
         """Returns the mark of the program that an event lies in, the last one set; None outside of all."""
-        device = self.record.devices[track_id]
-        if event == BEFORE or not device.annotations:
+        if event == BEFORE:
             return None
-        time_us = device.events.time_us[event]
-        marks = sorted(device.annotations, key=lambda mark: mark.time_us)
-        inside: list[str] = []
-        for mark in marks[: bisect_right([mark.time_us for mark in marks], time_us)]:
-            if mark.stage.upper() == "END":
-                # An event of the same microsecond is still inside.
-                if mark.name in inside and mark.time_us < time_us:
-                    inside.remove(mark.name)
-            else:
-                inside.append(mark.name)
-        return inside[-1] if inside else None
-
-    # -- what every run has --------------------------------------------------------------
-
-    @property
-    def step_time_ns(self) -> int:
-        return 0
+        times, names = self._marks[track_id]
+        at = bisect_right(times, self.record.devices[track_id].events.time_us[event]) - 1
+        return names[at] if at >= 0 else None
 
     @cached_property
-    def shape(self) -> StepShape:
-        return StepShape(0, self.tracks)
+    def _marks(self) -> list[tuple[list[int], list[str | None]]]:
+        """By device (us from which on it is so, the last mark that is set)."""
+        return [_last_marks(device.annotations) for device in self.record.devices]
+
+    # -- what every run has --------------------------------------------------------------
 
     @cached_property
     def trace(self) -> Trace:
@@ -165,18 +156,20 @@ class SnapshotAnalysis(Run):
         waits = [Waits() for _ in nothing]
         return Trace(nothing, waits, self.length, NAMES, [1] * len(nothing), NONE, True, columns)
 
-    def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        return graph_without_nodes([device.id for device in self.record.devices])
-
     @cached_property
-    def tracks(self) -> tuple[Track, ...]:
-        """A track for each device."""
-        devices = enumerate(self.record.devices)
-        return tuple(Track(index, None, RankSet.of((device.id,))) for index, device in devices)
+    def ids(self) -> list[int]:
+        return [device.id for device in self.record.devices]
 
-    def _find_what_if(
-        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
-    ) -> list[WhatIf]:
-        if cancelled():
-            raise Cancelled
-        return []
+
+def _last_marks(annotations: Sequence[Annotation]) -> tuple[list[int], list[str | None]]:
+    # An event of the same microsecond is still inside.
+    changes = [(mark.time_us + (mark.stage.upper() == "END"), mark) for mark in annotations]
+    times, names, inside = list[int](), list[str | None](), list[str]()
+    for time_us, mark in sorted(changes, key=lambda change: change[0]):
+        if mark.stage.upper() != "END":
+            inside.append(mark.name)
+        elif mark.name in inside:
+            inside.remove(mark.name)
+        times.append(time_us)
+        names.append(inside[-1] if inside else None)
+    return times, names

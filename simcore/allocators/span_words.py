@@ -49,7 +49,7 @@ class AllocatorSpanWords(SpanWords):
             is_of_device = index is not None and stream is None
             return SpanSummary(self._level(track_id, index or 0) if is_of_device else "", whose)
         of = self._results.histories[track_id].allocations
-        start, end, _ = self._times(track_id, row)
+        start, end, _ = self._results.times_held(track_id, row)
         text = f"{byte_size(of.size[row])} of {self.span_name(track_id, row)}"
         is_held = of.released[row] == NEVER
         length = "held to the end" if is_held else duration(end - start)
@@ -69,14 +69,6 @@ class AllocatorSpanWords(SpanWords):
             )
         )  # fmt: skip
         return f"up to {byte_size(allocated)} allocated, {byte_size(reserved)} reserved"
-
-    def _times(self, track_id: int, row: int) -> tuple[int, int, int]:
-        """Returns when it was allocated, given back and free again, ns."""
-        of, run = self._results.histories[track_id].allocations, self._results
-        begin, released, completed = of.begin[row], of.released[row], of.completed[row]
-        over = run.length if released == NEVER else run.time_of(track_id, released)
-        free = over if completed == NEVER else run.time_of(track_id, completed)
-        return run.time_of(track_id, begin), over, free
 
     def side_note(self, track_id: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
         row = self.op(track_id, stream, index)
@@ -98,7 +90,7 @@ class AllocatorSpanWords(SpanWords):
             return [("memory", "screens 1 and 3 have what is held at the peak")]
         history = self._results.histories[track_id]
         of = history.allocations
-        start, over, completed = self._times(track_id, row)
+        start, over, completed = self._results.times_held(track_id, row)
         rows = [
             ("allocated in", self.span_name(track_id, row)),
             ("size", f"{byte_size(of.size[row])} ({of.size[row]} B), as it was asked for"),

@@ -261,13 +261,13 @@ class LayerLines(LazySequence[LayerUse]):
         return self.table.simulation.workload.line[index], self.table.block_of.get(index)
 
     def sum_by_name(self, figures: Sequence[int]) -> dict[str, int]:
-        """Returns a figure of each line, ns, summed by layer: by the base name of its rows."""
+        """Returns a figure of each line summed by layer: by the base name of its rows."""
         names = self.table.simulation.workload.name
-        ns_of: dict[str, int] = {}
-        for row, ns in zip(self.first_row, figures, strict=True):
+        sums: dict[str, int] = {}
+        for row, figure in zip(self.first_row, figures, strict=True):
             name = base_name(names[row])
-            ns_of[name] = ns_of.get(name, 0) + ns
-        return ns_of
+            sums[name] = sums.get(name, 0) + figure
+        return sums
 
     def members(self, index: int) -> Sequence[int]:
         """Returns the rows of the file in a line."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from simcore.diagnostics import never_cancelled
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.simulation import Simulation
 from simcore.trace.gradients import Gradient
@@ -16,13 +15,11 @@ from simcore.units import add_to_column
 from simcore.workload.model import base_name
 
 
-def compute_gradients(
-    simulation: Simulation, graph: TraceGraph, cancelled: Callable[[], bool] = never_cancelled
-) -> list[Gradient]:
+def compute_gradients(simulation: Simulation, graph: TraceGraph) -> list[Gradient]:
     """Returns the gradient of each scale: the order of the run is frozen, as for slack.
 
     simulation: with equal ranks folded; graph: of that. Scales on ranks are on the compute of all ranks of a
-    class, since equal ranks are critical together. Raises `Cancelled`; ValueError where there is no slack.
+    class, since equal ranks are critical together. Raises ValueError where there is no slack.
     """
     timeline, names = simulation.timeline, simulation.workload.name
     layers: dict[str, int] = {}
@@ -58,4 +55,4 @@ def compute_gradients(
         if layer < len(rows):
             yield Scale(3, 0, f"layer {rows[layer]}")
 
-    return slopes(graph, durations, kind_of, scales_of, cancelled)
+    return slopes(graph, durations, kind_of, scales_of)

@@ -89,15 +89,13 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise WireError(first, "the file ends within a number" if end == len(data) else "a number is cut")
 
 
-def messages(
-    data: bytes, at: int = 0, most: int = 1 << 62
-) -> tuple[list[tuple[int, int]], tuple[int, str] | None]:
-    """Returns ((first byte, byte behind) of at most `most` messages from `at`; the error at the end or None).
+def messages(data: bytes, most: int = 1 << 62) -> tuple[list[tuple[int, int]], tuple[int, str] | None]:
+    """Returns ((first byte, byte behind) of at most `most` messages; the error at the end or None).
 
     The last message may be truncated: then its end is that of the data.
     """
     spans: list[tuple[int, int]] = []
-    size = len(data)
+    at, size = 0, len(data)
     while at < size and len(spans) < most:
         length = data[at]
         begin = at

@@ -7,9 +7,9 @@ that it sends and gets has arrived; the last cell of its row comes on top.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, Actor
+from simcore.engine.actor import NOT_YET, Actor
 from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
 from simcore.folding import Folding
 from simcore.networks.flows import FlowTransport
@@ -51,28 +51,10 @@ class OneStreamEngine(SharedNetworkEngine):
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
         return frozenset({STREAM_OF_GROUP["offload"]} & groups.keys())
 
-    def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
-        time = actor.time
-        codes, durations = actor.codes.of_op, actor.durations
-        for op in range(first, last):
-            code = codes[op]
-            if code == RUN_COMPUTE:
-                actor.start[op] = time
-                time += durations[op]
-                actor.end[op] = time
-                continue
-            actor.time = time
-            if time > self.now:
-                self._wake(actor)
-                yield
-            self._waiting[actor.index].append(op)
-            if self._active[actor.index] == NOT_YET:
-                self._begin_newest(actor)
-            if code == MEET_BLOCKING:
-                actor.parked_op = op
-                yield
-                time = actor.end[op]
-        actor.time = time
+    def _issue(self, actor: Actor, op: int, lane: int, time: int) -> None:
+        self._waiting[actor.index].append(op)
+        if self._active[actor.index] == NOT_YET:
+            self._begin_newest(actor)
 
     def _begin_newest(self, actor: Actor) -> None:
         """Begins the part of a rank in the newest of what it has issued."""

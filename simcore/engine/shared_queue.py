@@ -12,11 +12,11 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Cancelled
-from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, SEND, Actor
+from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, Actor
 from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, GroupMeeting, Times
 from simcore.folding import Folding
 from simcore.program import Program
-from simcore.program.ops import OFFLOAD
+from simcore.program.ops import OFFLOAD, TO_NEXT
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -112,23 +112,25 @@ class SharedNetworkEngine(Engine):
             if time > self.now:
                 self._wake(actor)
                 yield
-            if code == SEND:
-                self._send(actor, op, time)
-                continue
-            lane = stream[op]
-            if lane == OFFLOAD:
-                begin = max(time, actor.free[lane])
-                actor.start[op] = begin
-                actor.end[op] = actor.free[lane] = begin + durations[op]
-                continue
-            actor.queued[lane].append((op, time))
-            if len(actor.queued[lane]) == 1:
-                self._arrive(actor, lane)
+            self._issue(actor, op, stream[op], time)
             if code == MEET_BLOCKING:
                 actor.parked_op = op
                 yield
                 time = actor.end[op]
         actor.time = time
+
+    def _issue(self, actor: Actor, op: int, lane: int, time: int) -> None:
+        """Issues an op that moves something, at the actor's own time."""
+        if lane >= TO_NEXT:
+            self._send(actor, op, time)
+        elif lane == OFFLOAD:
+            begin = max(time, actor.free[lane])
+            actor.start[op] = begin
+            actor.end[op] = actor.free[lane] = begin + actor.durations[op]
+        else:
+            actor.queued[lane].append((op, time))
+            if len(actor.queued[lane]) == 1:
+                self._arrive(actor, lane)
 
     def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
         member, op = min(meeting.members, key=lambda pair: pair[0].index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -251,20 +250,6 @@ class ExecutionAnalysis(Run):
             for at, more in enumerate((count, count * size, own_ns, waits_ns), start=1):
                 row[at] += more
         return [*of_groups.values()]
-
-    def find_node_at(self, rank: int, time_ns: int) -> int:
-        """Returns the last node of a rank that began at or before a time, -1 for none."""
-        starts = self._by_start[rank][0]
-        index = bisect_right(starts, time_ns) - 1
-        return -1 if index < 0 else self._by_start[rank][1][index]
-
-    @cached_property
-    def _by_start(self) -> list[tuple[list[int], list[int]]]:
-        by_start = []
-        for start in self.executed.start:
-            indices = sorted((at for at in range(len(start)) if start[at] >= 0), key=start.__getitem__)
-            by_start.append(([start[at] for at in indices], indices))
-        return by_start
 
     def share_text(self, ns: int) -> str:
         """Returns a share of the step in words."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, count
 from operator import itemgetter, ne
 from typing import Any
 
-from simcore.diagnostics import Cancelled
 from simcore.flight.progress import Progress, collective_of, short_operation
 from simcore.flight.record import FlightRecord, count_elements, size_text
 from simcore.records import NamedTuple
@@ -126,18 +125,11 @@ def _pick(progress: Progress, column: Sequence[Any]) -> Sequence[Any]:
 _KINDS = ("collective", "size", "dtype", "state")
 
 
-def find_mismatches(
-    record: FlightRecord, progress: Sequence[dict[int, Progress]], cancelled: Callable[[], bool]
-) -> list[Mismatch]:
-    """Returns what does not match, the first number of each group and kind first; at most some hundred.
-
-    Raises `Cancelled`.
-    """
+def find_mismatches(record: FlightRecord, progress: Sequence[dict[int, Progress]]) -> list[Mismatch]:
+    """Returns what does not match, the first number of each group and kind first; at most some hundred."""
     columns = _Columns(record)
     results: list[Mismatch] = []
     for group, of_group in enumerate(progress):
-        if cancelled():
-            raise Cancelled
         members = [of for of in of_group.values() if of.sequences]
         if len(members) > 1:
             results += _in_group(record, group, members, columns)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import stat
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from simcore.diagnostics import Diagnostic, InputError, Severity, printable
+from simcore.diagnostics import Diagnostic, printable
 from simcore.flight.record import (
     UNSTATED,
     Entries,
@@ -20,83 +18,13 @@ from simcore.flight.record import (
     Names,
     RankDump,
 )
-from simcore.ranks import RankSet
-from simcore.records import replace
-from simcore.units import is_whole, plural
-from simcore.unpickling.process import read_tables
-from simcore.workload.formats import format_of
+from simcore.units import is_whole
+from simcore.unpickling.files import FileReader, numbers_in, rank_of_name
 from simcore.workload.ignored_files import IgnoredFiles
-from simcore.workload.opening import read_beginning, read_file
-from simcore.workload.source import GZIP, MOST_BYTES
 
 # The file that makes the columns of a dump, in a process of its own.
 COLUMNS = Path(__file__).with_name("columns.py")
-_HEAD_BYTES, _FIRST_FILES = 1 << 16, 8
-_DIGITS = re.compile(r"(?<![0-9])[0-9]{1,7}(?![0-9])")
-# What a name may end with behind the rank.
-_ENDINGS = (".gz", ".pkl", ".pickle", ".json", ".txt", ".bin", ".dump")
 _KNOWN_VERSIONS = {f"2.{minor}" for minor in range(1, 11)}
-_LISTED = 8
-
-
-def is_dump(head: bytes) -> bool:
-    """Returns whether a file begins as a flight recorder dump does."""
-    file_format = format_of(head)
-    return file_format is not None and file_format.kind == "dump"
-
-
-def begins_with_pickles(path: str) -> bool:
-    """Returns whether any of the first files of a directory begins as a pickle does. Most recordings of other
-    kinds do not: then nobody has to look at all of its files for dumps first.
-    """
-    try:
-        for name in sorted(os.listdir(path))[:_FIRST_FILES]:
-            file_path = os.path.join(path, name)
-            if os.path.isfile(file_path):
-                with open(file_path, "rb") as file:
-                    if file.read(1) == b"\x80":
-                        return True
-    except OSError:
-        pass
-    return False
-
-
-def find_dumps(path: str, fits: Callable[[bytes], bool] = is_dump) -> tuple[list[str], IgnoredFiles]:
-    """Returns (the names of the dumps in a directory, the other files in it). fits: whether a file begins as
-    one does.
-    """
-    names: list[str] = []
-    others = IgnoredFiles()
-    try:
-        listed = sorted(os.listdir(path))
-    except OSError:
-        return names, others
-    for name in listed:
-        file_path = os.path.join(path, name)
-        head = b""
-        try:
-            if not stat.S_ISREG(os.stat(file_path).st_mode):
-                continue
-            with open(file_path, "rb") as file:
-                head = file.read(_HEAD_BYTES)
-            if head.startswith(GZIP):
-                head = read_beginning(file_path)[:_HEAD_BYTES]
-        except (OSError, InputError):
-            pass
-        if fits(head):
-            names.append(name)
-        else:
-            others.add(name, head)
-    return names, others
-
-
-def rank_of_name(name: str) -> int | None:
-    """Returns the rank that a file's name ends with: the last number in it; None without one."""
-    stem = name
-    while stem.endswith(_ENDINGS):
-        stem = stem[: stem.rindex(".")]
-    sequences = _DIGITS.findall(stem)
-    return int(sequences[-1]) if sequences else None
 
 
 def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightRecord:
@@ -104,35 +32,15 @@ def open_dumps(path: str, names: Sequence[str], others: IgnoredFiles) -> FlightR
 
     Raises InputError where no dump can be read.
     """
-    record = _Reader(path)
+    reader = _Reader(path)
     if others.count:
-        record.say("note", "other-files", others.message(", no dumps"))
-    files: list[tuple[int | None, str]] = []
-    by_rank: dict[int, str] = {}
-    for name in sorted(names, key=lambda name: (len(name), name)):
-        rank = rank_of_name(name)
-        if rank is not None and by_rank.setdefault(rank, name) is not name:
-            record.say_repeated(rank, by_rank[rank], name)
-        else:
-            files.append((rank, os.path.join(path, name)))
-    # By rank, those whose names have none last.
-    files.sort(key=lambda file: (file[0] is None, file[0] or 0))
-    return record.read(files, [lambda of=file: bytes_or_path(of) for _, file in files])
-
-
-def bytes_or_path(path: str) -> bytes | str:
-    """Returns what is read of a file here, or its path, where the process that unpickles can read it."""
-    try:
-        with open(path, "rb") as file:
-            is_plain = file.read(len(GZIP)) != GZIP and os.fstat(file.fileno()).st_size <= MOST_BYTES
-    except OSError:
-        is_plain = False
-    return path if is_plain else read_file(path)
+        reader.say("note", "other-files", others.message(", no dumps"))
+    return reader.read(reader.files_by_rank(names))
 
 
 def read_dump(path: str, data: bytes) -> FlightRecord:
     """Returns the record of a single dump. Raises InputError where it cannot be read."""
-    return _Reader(path).read([(rank_of_name(os.path.basename(path)), path)], [lambda: data])
+    return _Reader(path).read([(rank_of_name(os.path.basename(path)), path)], data)
 
 
 class _Table(dict[Any, int]):
@@ -153,56 +61,29 @@ class _Table(dict[Any, int]):
         return array("I", map(here.__getitem__, own))
 
 
-class _Reader:
+class _Reader(FileReader):
     """Reads dumps into one record."""
 
+    columns = COLUMNS
+
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.diagnostics: list[Diagnostic] = []
-        self.errors: list[Diagnostic] = []
+        super().__init__(path)
         self.groups, self.operations, self.sizes = _Table(), _Table(), _Table()
         self.dtypes, self.stacks = _Table(), _Table()
         self.ranks_of_text: dict[str, tuple[int, ...]] = {}
         # Ranks that use groups whose ranks no dump states.
         self.users: dict[int, set[int]] = {}
 
-    def say(self, severity: Severity, code: str, message: str, file: str = "") -> None:
-        self.diagnostics.append(Diagnostic(severity, code, message, file or self.path))
-
-    def say_repeated(self, rank: int, first: str, second: str) -> None:
-        message = f"rank {rank} is in {printable(first, 80)} and {printable(second, 80)}: the first is shown"
-        self.say("warning", "repeated-rank", message)
-
-    def read(self, files: Sequence[tuple[int | None, str]], readers: Sequence[Any]) -> FlightRecord:
-        """Returns the record. files: (rank by its name, path) of each; readers: return their bytes."""
+    def read(self, files: Sequence[tuple[int | None, str]], data: bytes | None = None) -> FlightRecord:
+        """Returns the record. files, data: see `tables_of`."""
         dumps: dict[int, RankDump] = {}
-        unread: dict[int, InputError] = {}
-
-        def data() -> Iterator[bytes | str]:
-            for index, reader in enumerate(readers):
-                try:
-                    yield reader()
-                except InputError as error:
-                    unread[index] = error
-                    yield b""
-
-        tables = read_tables(COLUMNS, data(), len(files))
-        for index, ((of_name, path), table) in enumerate(zip(files, tables, strict=True)):
-            if index in unread:
-                self.errors += unread[index].diagnostics
-            elif isinstance(table, str):
-                self._refuse(path, table)
-            else:
-                rank = self._find_rank(of_name, path, table, is_alone=len(files) == 1)
-                if rank in dumps:
-                    self.say_repeated(rank, *(os.path.basename(name) for name in (dumps[rank].path, path)))
-                elif rank is not None:
-                    dumps[rank] = self._dump(rank, path, table)
-        if not dumps:
-            raise InputError(*self.errors[:_LISTED])
-        self.diagnostics += [
-            replace(one, severity="warning", message=f"{one.message}; left out") for one in self.errors
-        ]
+        for of_name, path, table in self.tables_of(files, data):
+            rank = self._find_rank(of_name, path, table, is_alone=len(files) == 1)
+            if rank in dumps:
+                self.say_repeated(rank, *(os.path.basename(name) for name in (dumps[rank].path, path)))
+            elif rank is not None:
+                dumps[rank] = self._dump(rank, path, table)
+        self.report_unread(has_read=bool(dumps))
         return self._record([dumps[rank] for rank in sorted(dumps)])
 
     def _find_rank(self, of_name: int | None, path: str, table: dict[str, Any], is_alone: bool) -> int | None:
@@ -232,7 +113,7 @@ class _Reader:
             self.ranks_of_text[text] = _ranks_of(text)
         return self.ranks_of_text[text]
 
-    def _refuse(self, path: str, why: str) -> None:
+    def refuse(self, path: str, why: str) -> None:
         message = f"found no dump that can be read: {printable(why)}"
         self.errors.append(Diagnostic("error", "bad-dump", message, path, 1, 1))
 
@@ -315,9 +196,7 @@ class _Reader:
         if lacking:
             message = f"found no {', '.join(lacking)}: what they would say is not known"
             self.say("warning", "missing-key", message, path)
-        for key, count in table["wrong"].items():
-            message = f"{printable(key)}: {plural(count, 'value')} of another kind than expected; ignored"
-            self.say("warning", "bad-value", message, path)
+        self.say_wrong(path, table["wrong"])
 
     # -- all of them -------------------------------------------------------------------
 
@@ -348,10 +227,4 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 
 def _ranks_of(text: str) -> tuple[int, ...]:
     """Returns the ranks of `[0, 4]`, in its order, each once."""
-    ranks = (int(sequence) for sequence in _DIGITS.findall(text))
-    return tuple(dict.fromkeys(ranks))
-
-
-def rank_words(ranks: Sequence[int]) -> str:
-    """Returns `rank 12`, `ranks 9,14`."""
-    return f"rank{'' if len(ranks) == 1 else 's'} {RankSet.of(ranks).text()}"
+    return tuple(dict.fromkeys(numbers_in(text)))

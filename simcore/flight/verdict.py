@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from simcore.diagnostics import Cancelled
 from simcore.flight.mismatches import Mismatch, find_mismatches, find_odd_order, side_of
 from simcore.flight.progress import Message, Progress, message_of, progress_of
 from simcore.flight.record import UNSTATED, FlightRecord, Group, RankDump
@@ -72,11 +71,6 @@ class Verdict(Struct, frozen=True, dict=True):
         """Whether nothing is open and nothing differs."""
         return not (self.open_ranks or self.mismatches)
 
-    @property
-    def is_hung(self) -> bool:
-        """Whether somebody waits, is stuck, or something does not match."""
-        return bool(self.waits or self.messages or self.stuck or self.mismatches)
-
     @cached_property
     def waits_of(self) -> dict[int, list[Wait]]:
         """The waits of each rank, of collectives first."""
@@ -122,13 +116,13 @@ def _by(waits: Iterable[Wait], key: Callable[[Wait], int]) -> dict[int, list[Wai
     return results
 
 
-def find_verdict(record: FlightRecord, cancelled: Callable[[], bool] = lambda: False) -> Verdict:
-    """Returns what the dumps say. Raises `Cancelled`."""
+def find_verdict(record: FlightRecord) -> Verdict:
+    """Returns what the dumps say."""
     progress = progress_of(record)
-    waits, unknown = _find_waits(record, progress, cancelled)
+    waits, unknown = _find_waits(record, progress)
     messages = _find_messages(record)
     open_ranks = tuple(dump.rank for dump in record.dumps if 0 in dump.over)
-    mismatches = find_mismatches(record, progress, cancelled)
+    mismatches = find_mismatches(record, progress)
     involved = {rank for wait in waits for rank in (wait.rank, wait.for_rank)}
     # A message whose other side is held up is no fault of its own.
     mismatches += [_unmatched_message(record, wait) for wait in messages if wait.for_rank not in involved]
@@ -141,7 +135,7 @@ def find_verdict(record: FlightRecord, cancelled: Callable[[], bool] = lambda: F
 
 
 def _find_waits(
-    record: FlightRecord, progress: Sequence[dict[int, Progress]], cancelled: Callable[[], bool]
+    record: FlightRecord, progress: Sequence[dict[int, Progress]]
 ) -> tuple[list[Wait], list[Unknown]]:
     by_rank = record.by_rank
     # Of a few dumps out of many the others were not given, rather than not written.
@@ -150,8 +144,6 @@ def _find_waits(
     oldest: dict[tuple[int, int], Wait] = {}
     unknown: dict[tuple[int, int], Unknown] = {}
     for dump in record.dumps:
-        if cancelled():
-            raise Cancelled
         entries, first = dump.entries, True
         for row in _open_collectives(dump):
             group, sequence = entries.group[row], entries.collective[row]

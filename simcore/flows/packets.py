@@ -2,9 +2,8 @@
 
 What a queue does to a ring cannot be told from shares: the acknowledgements of a flow wait behind the data
 of others, its window stops it, and the next step starts later. So a run whose shares show that is run again
-as packets, where these are not too many. A GPU serves its flows in turn, its
-acknowledgements first; a switch has one queue a port. Under DCQCN a switch marks what leaves a long queue,
-and the sender halves its rate.
+as packets, where these are not too many. A GPU serves its flows in turn, its acknowledgements first; a switch
+has one queue a port. Under DCQCN a switch marks what leaves a long queue, and the sender halves its rate.
 """
 
 from __future__ import annotations

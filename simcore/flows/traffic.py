@@ -256,13 +256,12 @@ class _WeightedPath(_Path):
 class _Bundle:
     """Flows on one path while they move. served: bytes that each flow has got since the bundle began."""
 
-    __slots__ = ("bottleneck", "count", "ends", "path", "rate", "served", "since", "version")
+    __slots__ = ("count", "ends", "path", "rate", "served", "since", "version")
 
     def __init__(self, path: _Path, now: int) -> None:
         self.path = path
         self.count = 0
         self.rate = 0.0
-        self.bottleneck = -1
         self.served = 0.0
         self.since = now
         self.version = 0
@@ -617,9 +616,8 @@ class FlowTraffic:
                 path.is_outer and rate > path.cap_waiting for path, rate in zip(paths, rates, strict=True)
             )
         now, order = self.now, []
-        for index, (bundle, rate, link) in enumerate(zip(bundles, rates, bottlenecks, strict=True)):
+        for index, (bundle, rate) in enumerate(zip(bundles, rates, strict=True)):
             bundle.rate = rate
-            bundle.bottleneck = link
             bundle.version += 1
             wait = max(bundle.ends[0][0] - bundle.served, 0.0) / rate
             order.append((now + int(wait + 0.999999), -index, bundle, bundle.version))

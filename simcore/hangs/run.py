@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
 
-from simcore.diagnostics import Cancelled, Diagnostic
+from simcore.diagnostics import Diagnostic
 from simcore.flight.record import STATE_WORDS, FlightRecord
 from simcore.flight.verdict import Verdict, find_verdict
 from simcore.hangs.timeline import Timeline, hung_trace
 from simcore.parameters import Input, RunInput
-from simcore.ranks import RankSet
-from simcore.trace.contexts import NoModel, StepShape
-from simcore.trace.findings import WhatIf
-from simcore.trace.run import Run
+from simcore.trace.contexts import NoModel
 from simcore.trace.spans import Trace
-from simcore.trace.trace_graph import TraceGraph, graph_without_nodes
-from simcore.trace.track import Track
+from simcore.trace.without_step import RunWithoutStep
 
 NOT_COME = "not come"
 
@@ -31,11 +26,9 @@ class HangInput(RunInput, frozen=True, dict=True):
     activity: ClassVar[str] = "reading"
 
 
-class HangAnalysis(Run):
+class HangAnalysis(RunWithoutStep):
     """The dumps of a job, and all that is found in them, each figure once."""
 
-    # There is no step that could be timed: nothing has an account, a path or a slack.
-    timed = False
     model = NoModel("")
 
     def __init__(self, setup: HangInput) -> None:
@@ -60,34 +53,14 @@ class HangAnalysis(Run):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return self.record.diagnostics
 
-    @property
-    def step_time_ns(self) -> int:
-        return 0
-
-    @cached_property
-    def shape(self) -> StepShape:
-        return StepShape(0, self.tracks)
-
     @cached_property
     def trace(self) -> Trace:
         """The entries of each rank."""
         return hung_trace(self.timeline)
 
-    def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        return graph_without_nodes([dump.rank for dump in self.record.dumps])
-
     @cached_property
-    def tracks(self) -> tuple[Track, ...]:
-        """A track for each rank that has a dump."""
-        dumps = enumerate(self.record.dumps)
-        return tuple(Track(index, None, RankSet.of((dump.rank,))) for index, dump in dumps)
-
-    def _find_what_if(
-        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
-    ) -> list[WhatIf]:
-        if cancelled():
-            raise Cancelled
-        return []
+    def ids(self) -> list[int]:
+        return [dump.rank for dump in self.record.dumps]
 
     # -- of one collective ---------------------------------------------------------------
 

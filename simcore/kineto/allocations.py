@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from simcore.kineto.events import Event, MemoryArgs
-from simcore.kineto.host import Threads, ThreadTime, find_surroundings
+from simcore.kineto.host import Threads, find_surroundings
 from simcore.kineto.values import MOST_US
 from simcore.measured.columns import MemoryColumns
 
@@ -43,20 +43,20 @@ class Allocations:
         self._rows.setdefault(args.device, []).append(row)
 
     def columns_of(
-        self, device: int, threads: Threads, all_ns: Callable[[list[float]], list[int]]
+        self, device: int, threads: Sequence[Threads], all_ns: Callable[[list[float]], list[int]]
     ) -> MemoryColumns:
-        """Returns the columns of a device. threads: what the host did. all_ns: returns times in us as ns."""
+        """Returns the columns of a device. threads: what the host did. all_ns: returns times in us as
+        ns.
+        """
         rows = sorted(self._rows.get(device, ()), key=lambda row: row[0])
         if not rows:
             return MemoryColumns()
-        points: dict[int, ThreadTime] = {index: (row[0], row[5]) for index, row in enumerate(rows)}
-        inside = find_surroundings(threads, points)
-        operation = [inside[index][0] if index in inside else None for index in range(len(rows))]
+        inside = find_surroundings(threads, [row[0] for row in rows], [row[5] for row in rows])
         return MemoryColumns(
             array("q", all_ns([row[0] for row in rows])),
             array("q", [row[1] for row in rows]),
             array("q", [row[2] for row in rows]),
             array("q", [row[3] for row in rows]),
             array("q", [row[4] for row in rows]),
-            operation,
+            [operation for operation, *_ in inside],
         )

@@ -39,7 +39,7 @@ from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 17
+_VERSION = 18
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -114,6 +114,7 @@ class _CachedRecording(msgspec.Struct):
     on_one_clock: bool
     streams: dict[int, str]
     line_noun: str
+    stage: int | None
     position: tuple[int, int, int] | None
     host: _CachedHost | None = None
     figures: dict[str, dict[int, float]] = {}
@@ -340,6 +341,7 @@ def _encode_recording(recording: Recording) -> _CachedRecording:
         recording.on_one_clock,
         {stream: _utf8(name) for stream, name in columns.streams.items()},
         columns.line_noun,
+        recording.stage,
         recording.position,
         None if columns.host is None else _encode_host(columns.host),
         recording.figures,
@@ -502,6 +504,7 @@ def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
         form=cached.form,
         figures=cached.figures,
         on_one_clock=cached.on_one_clock,
+        stage=cached.stage,
         position=cached.position,
         step_columns=None if cached.step_columns is None else _decode_steps(cached.step_columns),
     )

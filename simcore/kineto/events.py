@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from math import isfinite
 from operator import add
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,8 +27,8 @@ from simcore.kineto.values import (
 )
 
 # Bytes of JSON that are decoded at once, and in which the end of an event is looked for: batches that fit
-# into a processor's cache are read in three quarters of the time of 8 MiB.
-_BATCH, _HEAD = 1 << 18, 1 << 14
+# into a processor's cache are read in two thirds of the time of 8 MiB.
+_BATCH, _HEAD = 1 << 16, 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 # A list without events.
 _EMPTY_LIST_BYTES = 2
@@ -36,8 +36,6 @@ _ERROR_PATH = re.compile(r" - at `(.*)`$")
 _EVENT = re.compile(r"\[(\d+)\]")
 # The number that no call of a collective has.
 NO_EXTERNAL = -(2**63)
-# What is shown of an event without a name.
-NO_NAME = "(no name)"
 _NUMBER_TYPES = {int, float, type(None)}
 
 
@@ -61,7 +59,7 @@ class Event(msgspec.Struct, gc=False):
 class KernelArgs(msgspec.Struct, gc=False):
     """The arguments of an operation of a device that are used, in the order in which they are written.
 
-    Those that may be a number or a text are Any.
+    Any: they may be anything, as profilers differ.
     """
 
     external: Any = msgspec.field(default=None, name="External id")
@@ -73,6 +71,22 @@ class KernelArgs(msgspec.Struct, gc=False):
     block: Any = None
     occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
     collective: Any = msgspec.field(default=None, name="Collective name")
+
+
+_Whole = Annotated[int, msgspec.Meta(gt=-MOST_NUMBER, lt=MOST_NUMBER)]
+_Sizes = tuple[int, int, int] | None
+
+
+class _UsualKernelArgs(KernelArgs, gc=False, kw_only=True):
+    """As PyTorch writes those of kernels, so that they need no further check."""
+
+    external: _Whole | None = msgspec.field(default=None, name="External id")
+    device: _Whole
+    stream: _Whole
+    correlation: _Whole
+    grid: _Sizes = None
+    block: _Sizes = None
+    occupancy: int | float | None = msgspec.field(default=None, name="est. achieved occupancy %")
 
 
 class Args(msgspec.Struct, gc=False):
@@ -108,38 +122,53 @@ class MemoryArgs(msgspec.Struct, gc=False):
     reserved: Any = msgspec.field(default=None, name="Total Reserved")
 
 
-class DeviceEvents:
-    """Events of devices, a batch of them.
-
-    indices: their positions in the file. args, times, lengths: their arguments and their times in us, once
-    `decode` has read them.
-    """
+class Events:
+    """Events of a kind, those of a batch. indices: their positions in the file."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.indices: list[int] = []
-        self.args: list[KernelArgs] = []
-        self.times: list[float] = []
-        self.lengths: list[float] = []
 
     def __len__(self) -> int:
         return len(self.events)
+
+    @property
+    def threads(self) -> Iterator[tuple[object, object]]:
+        """The process and thread of each."""
+        return zip([event.pid for event in self.events], [event.tid for event in self.events], strict=True)
+
+
+class DeviceEvents(Events):
+    """Events of devices, a batch of them.
+
+    args, times, lengths: their arguments and their times in us, once `decode` has read them. is_usual:
+    whether all arguments are those that PyTorch writes, and need no further check.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.args: list[KernelArgs] = []
+        self.times: list[float] = []
+        self.lengths: list[float] = []
+        self.is_usual = True
 
     def decode(self) -> None:
         """Reads arguments and times of all events. Raises nothing: what cannot be read is absent."""
         self.times = [event.ts or 0 for event in self.events]
         self.lengths = [event.dur or 0 for event in self.events]
-        decode = _KERNEL_ARGS.decode
+        decode = _USUAL_KERNEL_ARGS.decode
         try:
             self.args = [decode(event.args) for event in self.events]
         except (ValueError, RecursionError):
-            self.args = [*map(kernel_args_of, self.events)]
+            self.args, self.is_usual = [*map(kernel_args_of, self.events)], False
 
     def select(self, fits: Iterable[object]) -> DeviceEvents:
         """Returns some of them. fits: whether each is taken."""
         part, flags = DeviceEvents(), bytes(map(bool, fits))
+        part.is_usual = self.is_usual
         for name, column in vars(self).items():
-            setattr(part, name, [*compress(column, flags)])
+            if isinstance(column, list):
+                setattr(part, name, [*compress(column, flags)])
         return part
 
 
@@ -177,33 +206,37 @@ class DeviceRows:
         self.start.fromlist(start)
         self.end.fromlist([*map(add, start, dur)])
         self.event_index.fromlist(some.indices)
-        devices = [one.device for one in args]
-        self.device.fromlist(devices if _are_counts(devices) else [*map(_device, devices, events)])
-        streams = [one.stream for one in args]
-        if not _are_counts(streams):
+        devices, streams = [one.device for one in args], [one.stream for one in args]
+        launches, externals = [one.correlation for one in args], [one.external for one in args]
+        occupancies, sizes = [one.occupancy for one in args], [one.bytes for one in args]
+        grids, blocks = [one.grid for one in args], [one.block for one in args]
+        if some.is_usual:
+            self.grid += map(triples.__getitem__, grids)
+            self.block += map(triples.__getitem__, blocks)
+        else:
+            devices = [*map(_device, devices, events)]
             streams = [stream_of(stream, event.tid) for stream, event in zip(streams, events, strict=True)]
+            launches = [*map(_correlation, launches)]
+            self.grid += triples.words_of(grids)
+            self.block += triples.words_of(blocks)
+        self.device.fromlist(devices)
         self.stream.fromlist(streams)
-        launches = [one.correlation for one in args]
-        self.correlation.fromlist(launches if _are_counts(launches) else [*map(_correlation, launches)])
-        sizes = [one.bytes for one in args]
+        self.correlation.fromlist(launches)
         # Only copies have a size.
         missing = sizes.count(None) == len(sizes)
         self.bytes.extend(array("q", (-1,)) * len(sizes) if missing else map(_bytes, sizes))
-        occupancies = [one.occupancy for one in args]
-        if {*map(type, occupancies)} <= _NUMBER_TYPES:
+        if some.is_usual or {*map(type, occupancies)} <= _NUMBER_TYPES:
             # A device has few of them.
             percents = {occupancy: percent_of(occupancy) for occupancy in {*occupancies}}
             self.occupancy.extend(map(percents.__getitem__, occupancies))
         else:
             self.occupancy.extend(map(percent_of, occupancies))
         self.is_copy.extend(is_copy)
-        event_names: list[Any] = [event.name for event in events]
-        if {*map(type, event_names)} != {str} or "" in event_names:
-            event_names = [name if type(name) is str and name else NO_NAME for name in event_names]
-        self.name += map(names.__getitem__, event_names)
-        self.grid += triples.words_of([one.grid for one in args])
-        self.block += triples.words_of([one.block for one in args])
-        self._take_externals([one.external for one in args], first_row)
+        self.name += map(names.__getitem__, [event.name for event in events])
+        if some.is_usual and None not in externals:
+            self.external.fromlist(externals)
+        else:
+            self._take_externals(externals, first_row)
         collectives = [one.collective for one in args]
         if collectives.count(None) < len(collectives):
             for index, collective in enumerate(collectives):
@@ -211,9 +244,6 @@ class DeviceRows:
                     self.collective_args[first_row + index] = args_of(events[index])
 
     def _take_externals(self, externals: list[Any], first_row: int) -> None:
-        if _are_counts(externals):
-            self.external.fromlist(externals)
-            return
         for row, key in enumerate(map(key_of, externals), first_row):
             if isinstance(key, str):
                 self.external_texts[row] = key
@@ -257,11 +287,6 @@ class DeviceRows:
                 )
 
 
-def _are_counts(values: list[Any]) -> bool:
-    """Returns whether all values are whole numbers from 0 that fit into a column."""
-    return {*map(type, values)} == {int} and min(values) >= 0 and max(values) < MOST_NUMBER
-
-
 def _device(value: Any, event: Event) -> int:
     device = whole(value)
     if device is None:
@@ -300,6 +325,10 @@ class _Correlated(msgspec.Struct, gc=False):
     correlation: Any = None
 
 
+class _UsualCorrelated(msgspec.Struct, gc=False):
+    correlation: _Whole
+
+
 _FILE = msgspec.json.Decoder(KinetoFile)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[Event])
@@ -309,8 +338,10 @@ _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _ONE, _ONE_OF_TEXTS = msgspec.json.Decoder(Event), msgspec.json.Decoder(Event, strict=False)
 _LIST_OF_TEXTS = msgspec.json.Decoder(list[Event], strict=False)
 _KERNEL_ARGS = msgspec.json.Decoder(KernelArgs)
+_USUAL_KERNEL_ARGS = msgspec.json.Decoder(_UsualKernelArgs)
 _ARGS = msgspec.json.Decoder(Args)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
+_USUAL_CORRELATED = msgspec.json.Decoder(_UsualCorrelated)
 
 
 def decode_file(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
@@ -520,13 +551,21 @@ def _utf8(raw: msgspec.Raw) -> bytes:
     return bytes(raw).decode("utf-8", "replace").encode()
 
 
+def correlations_of(events: Sequence[Event]) -> Sequence[int | None]:
+    """Returns the correlations of launches; None for one that has none."""
+    decode = _USUAL_CORRELATED.decode
+    try:
+        return [decode(event.args).correlation for event in events]
+    except (ValueError, RecursionError):
+        return [*map(correlation_of, events)]
+
+
 def correlation_of(event: Event) -> int | None:
     """Returns the correlation of a launch; None where there is none."""
     try:
-        correlation = _CORRELATED.decode(event.args).correlation if event.args else None
+        return whole(_CORRELATED.decode(event.args).correlation) if event.args else None
     except (ValueError, RecursionError):
         return None
-    return correlation if type(correlation) is int else whole(correlation)
 
 
 def _too_deep(path: str, data: bytes) -> InputError:

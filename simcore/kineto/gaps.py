@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, compress
 from typing import Any
 
-from simcore.kineto.host import Range, Threads
+from simcore.kineto.host import Ranges, Threads
 from simcore.kineto.values import MOST_US
 from simcore.kineto.vocabulary import MODULE
 from simcore.measured.columns import CALLS, HOST_CALLS, GapColumns, HostColumns
@@ -109,16 +109,14 @@ class Gap(NamedTuple):
 class HostActivity:
     """What the threads of a host did.
 
-    operations, ranges: by thread, the latter annotations and modules; lasting: how long the first of the
-    former last, in their order; calls: of the runtime, of Python, and the profiler's own. is_step: whether a
-    name is that of a step. ns: converts times as written to ns, of which `per_ns` make one; most: a time too
-    long for any axis.
+    operations, ranges: by thread, the latter annotations and modules; calls: of the runtime, of Python, and
+    the profiler's own. is_step: whether a name is that of a step. ns: converts times as written to ns, of
+    which `per_ns` make one; most: a time too long for any axis.
     """
 
     def __init__(
         self,
         operations: Threads,
-        lasting: Mapping[object, array[float]],
         ranges: Threads,
         calls: HostCalls,
         is_step: Callable[[str], object],
@@ -126,7 +124,7 @@ class HostActivity:
         per_ns: float = 0.001,
         most: float = MOST_US,
     ) -> None:
-        self.operations, self.lasting, self.ranges, self.calls = operations, lasting, ranges, calls
+        self.operations, self.ranges, self.calls = operations, ranges, calls
         self.is_step, self.ns, self.per_ns, self.most = is_step, ns, per_ns, most
 
     def calls_of(self, least_ns: Mapping[object, float]) -> dict[object, list[Call]]:
@@ -140,17 +138,11 @@ class HostActivity:
         shortest = min(least_ns.values()) * self.per_ns
         for thread, least in least_ns.items():
             least_length = least * self.per_ns
-            # The operations are scattered in memory: for most of them their length, 24 bits here, decides.
             # Those close to the limit are compared again.
-            threshold, lasting = float(least_length * _NEAR), self.lasting.get(thread, ())
-            long = list(compress(self.operations.get(thread, ()), map(threshold.__le__, lasting)))
-            self._add(calls_by_thread[thread], OPERATION, long)
-            ranges = self.ranges.get(thread, ())
-            # Calls of modules are calls of Python, too.
-            long = [
-                one for one in ranges if one[0] + one[1] <= -least_length and not one[2].startswith(MODULE)
-            ]
-            self._add(calls_by_thread[thread], ANNOTATION, long)
+            threshold = least_length * _NEAR
+            for kind, threads in ((OPERATION, self.operations), (ANNOTATION, self.ranges)):
+                if thread in threads:
+                    self._add(calls_by_thread[thread], kind, threads[thread], threshold)
         calls = self.calls
         thread_of = self._threads_by_index(least_ns)
         for row in [row for row, length in enumerate(calls.length) if length >= shortest]:
@@ -166,10 +158,15 @@ class HostActivity:
                 calls_by_thread[thread_of[thread_index]].append(call)
         return {thread: self._in_order(some) for thread, some in calls_by_thread.items()}
 
-    def _add(self, calls: list[tuple[Any, Any, int, int, str]], kind: int, ranges: Iterable[Range]) -> None:
-        for begin, minus_end, name, event_index in ranges:
-            if not self.is_step(name):
-                calls.append((begin, -minus_end, kind, event_index, name))
+    def _add(
+        self, calls: list[tuple[Any, Any, int, int, str]], kind: int, ranges: Ranges, threshold: float
+    ) -> None:
+        for row in compress(range(len(ranges)), map(threshold.__le__, ranges.length)):
+            name = ranges.name[row]
+            # Calls of modules are calls of Python, too.
+            if not self.is_step(name) and not (kind == ANNOTATION and name.startswith(MODULE)):
+                begin = ranges.start[row]
+                calls.append((begin, begin + ranges.length[row], kind, ranges.event_index[row], name))
 
     def _threads_by_index(self, requested: Mapping[object, float]) -> dict[int, object]:
         """Returns index among the threads of the calls -> the requested thread.
@@ -317,9 +314,10 @@ class _BeginTimes:
 
     def __init__(self, host: HostActivity, thread: object) -> None:
         raw_times: list[Any] = [
-            host_range[0]
+            start
             for threads in (host.operations, host.ranges)
-            for host_range in threads.get(thread, ())
+            if thread in threads
+            for start in threads[thread].start
         ]
         thread_index = host.calls.threads.get(thread)
         raw_times += [

@@ -8,9 +8,12 @@ layer of the forward operation that its `fwdbwd` flow comes from.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress, repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import compress
+from operator import add, le, not_
 from typing import Any
 
 from simcore.kineto.values import MOST_US
@@ -18,9 +21,6 @@ from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, MODULE, layer_of, m
 from simcore.measured.columns import ANNOTATED, NOT_LAUNCHED, HostColumns
 from simcore.records import replace
 
-# (start, -end, name, position in the file), times in the unit of the file: in order an outer one comes first.
-Range = tuple[float, float, str, int]
-Threads = dict[object, list[Range]]
 # A time in the unit of the file, and its thread.
 ThreadTime = tuple[float, object]
 # Operation, phase, collective, layer: each None where nothing states it.
@@ -33,8 +33,103 @@ _NameFacts = tuple[str | None, str | None, str | None, bool]
 _PART = 2**14
 # Correlation of an operation without a launch.
 NO_LAUNCH = -1
+# Behind the last range; nothing is as late.
+_NO_RANGE = float("nan"), 0, ""
 # Times as written -> ns.
 Times = Callable[[Sequence[float]], list[int]]
+
+
+class Ranges:
+    """What lasts on a thread, as columns in the order of the file.
+
+    start, length: in the unit of the file, arrays of such numbers. event_index: position in the file.
+    """
+
+    def __init__(self, kind: str = "d") -> None:
+        self.start: array[Any] = array(kind)
+        self.length: array[Any] = array(kind)
+        self.name: list[str] = []
+        self.event_index = array("q")
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def add(self, start: Any, length: Any, name: str, event_index: int) -> None:
+        """Adds a range."""
+        self.start.append(start)
+        self.length.append(length)
+        self.name.append(name)
+        self.event_index.append(event_index)
+
+    def extend(self, events: Sequence[Any], names: list[str], indices: list[int]) -> None:
+        """Adds events. names: of each; indices: their positions in the file."""
+        self.start.fromlist([event.ts for event in events])
+        self.length.fromlist([event.dur or 0 for event in events])
+        self.name += names
+        self.event_index.fromlist(indices)
+
+    @property
+    def ends(self) -> Iterator[Any]:
+        """When each ends."""
+        return map(add, self.start, self.length)
+
+    def key(self, row: int) -> tuple[Any, Any, str, int]:
+        """Returns what ranges are sorted by: an outer one comes before those inside."""
+        start = self.start[row]
+        return start, -start - self.length[row], self.name[row], self.event_index[row]
+
+    def select(self, rows: Sequence[int]) -> Ranges:
+        """Returns some of them."""
+        some = Ranges(self.start.typecode)
+        if isinstance(rows, range):
+            some._take(self, rows.start, rows.stop)
+            return some
+        some.start.extend(map(self.start.__getitem__, rows))
+        some.length.extend(map(self.length.__getitem__, rows))
+        some.name += map(self.name.__getitem__, rows)
+        some.event_index.extend(map(self.event_index.__getitem__, rows))
+        return some
+
+    def sort(self) -> Ranges:
+        """Returns them in order, the same object where they are, as most profilers write them."""
+        start, key, count = self.start, self.key, len(self)
+        unsure = compress(range(1, count), map(le, start[1:], start))
+        if all(key(row - 1) <= key(row) for row in unsure):
+            return self
+        return self.select(sorted(range(count), key=key))
+
+    def merge(self, others: Ranges) -> Ranges:
+        """Returns these and others, both in order, in order."""
+        if not len(self) or not len(others):
+            return self if len(self) else others
+        merged, taken_count, count = Ranges(self.start.typecode), 0, len(self)
+        for row in range(len(others)):
+            key = others.key(row)
+            until = bisect_left(self.start, key[0], taken_count)
+            while until < count and self.key(until) < key:
+                until += 1
+            merged._take(self, taken_count, until)
+            merged._take(others, row, row + 1)
+            taken_count = until
+        merged._take(self, taken_count, count)
+        return merged
+
+    def _take(self, others: Ranges, first: int, last: int) -> None:
+        self.start += others.start[first:last]
+        self.length += others.length[first:last]
+        self.name += others.name[first:last]
+        self.event_index += others.event_index[first:last]
+
+
+Threads = dict[object, Ranges]
+
+
+class ThreadIndices(dict[object, int]):
+    """Thread -> its index, the next one for a new thread."""
+
+    def __missing__(self, thread: object) -> int:
+        self[thread] = index = len(self)
+        return index
 
 
 class Launches:
@@ -46,32 +141,38 @@ class Launches:
     def __init__(self) -> None:
         self.correlation, self.time, self.thread = array("q"), array("d"), array("i")
         self.over = array("d")
-        self.threads: dict[object, int] = {}
+        self.threads = ThreadIndices()
+        self.thread_keys: list[object] = []
+        self.row_of: dict[int, int] = {}
 
-    def take_starts(self, requested: Iterable[int]) -> dict[int, ThreadTime]:
-        """Returns correlation -> start and thread of the requested launches. It can be called once: it frees
-        the memory of these columns.
-        """
-        if not self.correlation:
-            return {}
-        threads, correlations = list(self.threads), set(requested) - {NO_LAUNCH}
-        is_wanted = list(map(correlations.__contains__, self.correlation))
-        times = zip(
-            compress(self.time, is_wanted),
-            map(threads.__getitem__, compress(self.thread, is_wanted)),
-            strict=True,
-        )
-        launches: dict[int, ThreadTime] = dict(zip(compress(self.correlation, is_wanted), times, strict=True))
-        self.time, self.thread = array("d"), array("i")
-        return launches
+    def __len__(self) -> int:
+        return len(self.row_of)
 
-    def ends(self, requested: Iterable[int]) -> dict[int, float]:
-        """Returns the end of each requested launch by its correlation id."""
-        if not self.correlation:
-            return {}
-        correlations = set(requested)
-        is_wanted = list(map(correlations.__contains__, self.correlation))
-        return dict(zip(compress(self.correlation, is_wanted), compress(self.over, is_wanted), strict=True))
+    def select(self, requested: Iterable[int]) -> None:
+        """Keeps the launches of these correlations alone, each once, and finds their rows: `row_of`."""
+        correlations = set(requested) - {NO_LAUNCH} if self.correlation else set[int]()
+        # Of several with one correlation the last one counts.
+        rows = {
+            correlation: row
+            for row, correlation in enumerate(self.correlation)
+            if correlation in correlations
+        }
+        some = [*rows.values()]
+        self.row_of = dict(zip(rows, range(len(some)), strict=True))
+        self.correlation = array("q")
+        self.time = array("d", map(self.time.__getitem__, some))
+        self.over = array("d", map(self.over.__getitem__, some))
+        self.thread = array("i", map(self.thread.__getitem__, some))
+        self.thread_keys = list(self.threads)
+
+    def thread_of(self, row: int) -> object:
+        """Returns the thread of a launch."""
+        return self.thread_keys[self.thread[row]]
+
+    @property
+    def on(self) -> Iterator[object]:
+        """The thread of each launch."""
+        return map(self.thread_keys.__getitem__, self.thread)
 
 
 class Flows:
@@ -86,25 +187,36 @@ class Flows:
 
 
 def find_surroundings(
-    threads: Threads, launches: Mapping[int, ThreadTime], flows: Flows | None = None
-) -> dict[int, Surroundings]:
-    """Returns the surroundings of each launch that has a range around it, by correlation."""
+    threads: Sequence[Threads], times: Sequence[float], on: Iterable[object], flows: Flows | None = None
+) -> list[Surroundings]:
+    """Returns the surroundings of each point, NOTHING for one that no range is around.
+
+    threads: several of them together, such as operations and annotations. times, on: of the points, the
+    latter their threads.
+    """
     words = _Words(threads)
     layers: dict[tuple[object, float], str] = {}
     if flows is not None and words.has_layers:
-        forward = _sweep(threads, flows.forward, words, {})
-        for thread_time, flow_id in flows.backward.items():
-            layer = forward.get(flow_id, NOTHING)[3]
-            if layer is not None:
-                layers[thread_time] = layer
-    return _sweep(threads, launches, words, layers)
+        points = flows.forward.values()
+        forward = _sweep(threads, [point[0] for point in points], [point[1] for point in points], words, {})
+        layer_of_flow = {
+            flow_id: layer
+            for flow_id, (*_, layer) in zip(flows.forward, forward, strict=True)
+            if layer is not None
+        }
+        layers = {
+            thread_time: layer_of_flow[flow_id]
+            for thread_time, flow_id in flows.backward.items()
+            if flow_id in layer_of_flow
+        }
+    return _sweep(threads, times, on, words, layers)
 
 
 class _Words:
     """What names state, each looked at once."""
 
-    def __init__(self, threads: Threads) -> None:
-        names = {name for ranges in threads.values() for _, _, name, _ in ranges}
+    def __init__(self, threads: Sequence[Threads]) -> None:
+        names = set[str]().union(*(ranges.name for some in threads for ranges in some.values()))
         modules = [name for name in names if name.startswith(MODULE)]
         classes = Counter(map(module_class, modules))
         self.facts: dict[str, _NameFacts] = {}
@@ -119,81 +231,79 @@ class _Words:
 
 
 def _sweep(
-    threads: Threads,
-    points: Mapping[Any, ThreadTime],
+    threads: Sequence[Threads],
+    times: Sequence[float],
+    on: Iterable[object],
     words: _Words,
     layers: Mapping[tuple[object, float], str],
-) -> dict[Any, Surroundings]:
-    by_thread: dict[object, list[tuple[float, Any]]] = {}
-    for key, (time, thread) in points.items():
-        by_thread.setdefault(thread, []).append((time, key))
-    times_around: dict[Any, Surroundings] = {}
+) -> list[Surroundings]:
+    by_thread: dict[object, list[int]] = {}
+    for point, thread in enumerate(on):
+        by_thread.setdefault(thread, []).append(point)
+    around = [NOTHING] * len(times)
+    # Equal ones are one object: a tuple for each kernel takes 4 % of the bytes of the file.
     same: dict[Surroundings, Surroundings] = {}
     facts = words.facts
-    for thread, times in by_thread.items():
-        ranges = sorted(threads.get(thread, ()))
-        times.sort(key=lambda edge: edge[0])
-        # (end, operation, phase, collective, layer, whether that stays) of the open ranges, the innermost
-        # last.
-        open_: list[tuple[float, str | None, str | None, str | None, str | None, bool]] = []
-        at, count = 0, len(ranges)
-        for time, key in times:
-            while at < count:
-                begin, minus_end, name, _ = ranges[at]
-                if begin > time:
-                    break
-                at += 1
-                end = -minus_end
-                if end < time:
-                    continue
-                while open_ and open_[-1][0] <= begin:
-                    open_.pop()
-                phase, call, layer, stays = facts[name]
-                operation: str | None = name
-                is_module = name.startswith(MODULE)
-                if layers and layer is None:
-                    layer = layers.get((thread, begin))
-                    stays = layer is not None
-                if open_:
-                    _, outer, outer_phase, outer_call, outer_layer, outer_stays = open_[-1]
-                    # An annotation inside may state another phase; a module states one only where there is
-                    # none yet.
-                    phase = outer_phase or phase if is_module else phase or outer_phase
-                    call = call or outer_call
-                    if outer_stays or layer is None:
-                        layer, stays = outer_layer, outer_stays
-                    if is_module:
-                        operation = outer
-                elif is_module:
-                    operation = None
-                open_.append((end, operation, phase, call, layer, stays))
+    for thread, points in by_thread.items():
+        some = [ranges[thread].sort() for ranges in threads if thread in ranges]
+        if not some:
+            continue
+        ranges = reduce(Ranges.merge, some)
+        points.sort(key=times.__getitem__)
+        # (end, surroundings inside, whether the layer stays) of the open ranges, the innermost last.
+        open_: list[tuple[float, Surroundings, bool]] = []
+        following = zip(ranges.start, ranges.ends, ranges.name, strict=True)
+        begin, end, name = next(following, _NO_RANGE)
+        for point in points:
+            time = times[point]
+            while begin <= time:
+                if end >= time:
+                    while open_ and open_[-1][0] <= begin:
+                        open_.pop()
+                    phase, call, layer, stays = facts[name]
+                    operation: str | None = name
+                    is_module = name.startswith(MODULE)
+                    if layers and layer is None:
+                        layer = layers.get((thread, begin))
+                        stays = layer is not None
+                    if open_:
+                        _, (outer, outer_phase, outer_call, outer_layer), outer_stays = open_[-1]
+                        # An annotation inside may state another phase; a module states one only where there
+                        # is none yet.
+                        phase = outer_phase or phase if is_module else phase or outer_phase
+                        call = call or outer_call
+                        if outer_stays or layer is None:
+                            layer, stays = outer_layer, outer_stays
+                        if is_module:
+                            operation = outer
+                    elif is_module:
+                        operation = None
+                    inside = operation, phase, call, layer
+                    open_.append((end, same.setdefault(inside, inside), stays))
+                begin, end, name = next(following, _NO_RANGE)
             while open_ and open_[-1][0] < time:
                 open_.pop()
             if open_:
-                near = open_[-1][1:5]
-                # Equal ones are one object: a tuple for each kernel takes 4 % of the bytes of the file.
-                times_around[key] = same.setdefault(near, near)
-    return times_around
+                around[point] = open_[-1][1]
+    return around
 
 
-def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> list[Range]:
-    """Returns the ranges of a thread that lie in no other of it, in order; names that begin with `skipped`
-    are left out.
+def outermost(ranges: Ranges, skipped: str | tuple[str, ...] = ()) -> list[int]:
+    """Returns the rows of those ranges, in order, that lie in no other; names that begin with `skipped` are
+    left out.
     """
-    outer: list[Range] = []
+    outer: list[int] = []
     reached = -float("inf")
-    for nested in sorted(ranges):
-        begin, minus_end, name, _ = nested
-        if begin >= reached and not name.startswith(skipped):
-            reached = -minus_end
-            outer.append(nested)
+    for row, (begin, end) in enumerate(zip(ranges.start, ranges.ends, strict=True)):
+        if begin >= reached and not (skipped and ranges.name[row].startswith(skipped)):
+            reached = end
+            outer.append(row)
     return outer
 
 
-def launchers_of(started: Iterable[ThreadTime]) -> dict[object, int]:
-    """Returns the threads that launched something, with their indices. started: when and by whom."""
-    threads = dict.fromkeys(launch[1] for launch in started)
-    return {thread: index for index, thread in enumerate(threads)}
+def launchers_of(threads: Iterable[object]) -> dict[object, int]:
+    """Returns the threads that launched something, with their indices. threads: of each launch."""
+    return {thread: index for index, thread in enumerate(dict.fromkeys(threads))}
 
 
 def thread_words(launchers: Mapping[object, int]) -> list[str]:
@@ -216,69 +326,80 @@ def host_columns(
     """
     columns = HostColumns()
     for thread, thread_index in launchers.items():
-        some = sorted(threads.get(thread, []))
-        reached, outer = -float("inf"), []
-        for host_range in some:
-            if host_range[0] >= reached:
-                reached = -host_range[1]
-                outer.append(host_range)
-        _add(columns, outer, thread_index, ns)
-    annotations = [
-        host_range for some in ranges.values() for host_range in some if not host_range[2].startswith(MODULE)
-    ]  # fmt: skip
-    _add(columns, sorted(annotations), ANNOTATED, ns)
+        if thread in threads:
+            some = threads[thread].sort()
+            outer = outermost(some)
+            rows = range(len(some)) if len(outer) == len(some) else outer
+            _add(columns, some, rows, thread_index, ns)
+    annotations = Ranges()
+    for some in ranges.values():
+        for row, name in enumerate(some.name):
+            if not name.startswith(MODULE):
+                annotations.add(some.start[row], some.length[row], name, some.event_index[row])
+    _add(columns, annotations.sort(), range(len(annotations)), ANNOTATED, ns)
     columns.threads += thread_words(launchers)
     return columns
 
 
-def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> None:
+def _add(columns: HostColumns, ranges: Ranges, rows: Sequence[int], thread: int, ns: Times) -> None:
     """Adds what one thread did, in order."""
-    if len(ranges) > _PART:
-        for first in range(0, len(ranges), _PART):
-            _add(columns, ranges[first : first + _PART], thread, ns)
+    if len(rows) > _PART:
+        for first in range(0, len(rows), _PART):
+            _add(columns, ranges, rows[first : first + _PART], thread, ns)
         return
-    starts, ends = [host_range[0] for host_range in ranges], [-host_range[1] for host_range in ranges]
-    if ranges and not -MOST_US < min(min(starts), min(ends)) <= max(max(starts), max(ends)) < MOST_US:
+    some = ranges.select(rows)
+    starts, ends = some.start, [*some.ends]
+    if not rows:
+        return
+    if not -MOST_US < starts[0] + min(0, min(some.length)) <= max(starts[-1], max(ends)) < MOST_US:
         fitting = [
-            host_range for host_range in ranges if all(-MOST_US < time < MOST_US for time in host_range[:2])
-        ]
-        _add(columns, fitting, thread, ns)
+            row for row, start, end in zip(rows, starts, ends, strict=True)
+            if -MOST_US < start < MOST_US and -MOST_US < end < MOST_US
+        ]  # fmt: skip
+        _add(columns, ranges, fitting, thread, ns)
         return
-    columns.name += [host_range[2] for host_range in ranges]
+    columns.name += some.name
     start, end = ns(starts), ns(ends)
-    columns.start.extend(start)
-    columns.end.extend(map(max, start, end))
-    columns.line.extend([host_range[3] for host_range in ranges])
-    columns.thread.extend([thread] * len(ranges))
+    columns.start.fromlist(start)
+    columns.end.fromlist(end if min(some.length) >= 0 else [*map(max, start, end)])
+    columns.line += some.event_index
+    columns.thread += array("i", (thread,)) * len(some)
 
 
-def with_launches(
-    host: HostColumns,
-    started: Mapping[int, ThreadTime],
-    launches: Launches,
-    correlation: array[int],
-    launchers: Mapping[object, int],
-    ns: Times,
-) -> HostColumns:
-    """Returns the host columns with the launches of the operations of one device. started: of `take_starts`;
-    correlation: of each operation.
-    """
-    count = len(correlation)
-    if not started:
-        times = array("q", ns([0])) * count
-        return replace(host, launch=times, launched=times, launcher=array("i", (NOT_LAUNCHED,)) * count)
-    ends = launches.ends(correlation)
-    launch, launched, launcher = array("q"), array("q"), array("i")
-    for first in range(0, count, _PART):
-        some = correlation[first : first + _PART]
-        fitting = [
-            (begin[0], end, launchers[begin[1]])
-            if begin is not None and -MOST_US < begin[0] <= end < MOST_US
-            else (0, 0, NOT_LAUNCHED)
-            for begin, end in zip(map(started.get, some), map(ends.get, some, repeat(0)), strict=True)
-        ]
-        begins, overs, by = zip(*fitting, strict=True)
-        launch.extend(ns(begins))
-        launched.extend(ns(overs))
-        launcher.extend(by)
-    return replace(host, launch=launch, launched=launched, launcher=launcher)
+class LaunchTimes:
+    """The times of launches as columns, ns, behind them what stands for no launch; each by its row."""
+
+    def __init__(self, launches: Launches, launchers: Mapping[object, int], ns: Times) -> None:
+        pairs = zip(launches.time, launches.over, strict=True)
+        fits = bytes([-MOST_US < begin <= over < MOST_US for begin, over in pairs])
+        self.launch, self.launched = (
+            _fitting_ns(times, fits, ns) for times in (launches.time, launches.over)
+        )
+        index_of = [launchers.get(thread, NOT_LAUNCHED) for thread in launches.thread_keys]
+        self.launcher = array("i", map(index_of.__getitem__, launches.thread))
+        for row in compress(range(len(fits)), map(not_, fits)):
+            self.launcher[row] = NOT_LAUNCHED
+        self.launcher.append(NOT_LAUNCHED)
+
+    def of_rows(self, host: HostColumns, rows: list[int]) -> HostColumns:
+        """Returns the host columns with the launches of operations of a device. rows: of the launches, -1 for
+        none.
+        """
+        return replace(
+            host,
+            launch=array("q", map(self.launch.__getitem__, rows)),
+            launched=array("q", map(self.launched.__getitem__, rows)),
+            launcher=array("i", map(self.launcher.__getitem__, rows)),
+        )
+
+
+def _fitting_ns(times: array[float], fits: bytes, ns: Times) -> array[int]:
+    """Returns times as ns, those that do not fit, and one behind all, as 0."""
+    column = array("q")
+    for first in range(0, len(times), _PART):
+        part: Sequence[float] = times[first : first + _PART]
+        if 0 in fits:
+            part = [time if fit else 0 for time, fit in zip(part, fits[first:], strict=False)]
+        column.fromlist(ns(part))
+    column.fromlist(ns([0]))
+    return column

@@ -26,6 +26,7 @@ from simcore.kineto.gaps import (
 )
 from simcore.kineto.host import (
     NOTHING,
+    Ranges,
     Surroundings,
     Threads,
     ThreadTime,
@@ -168,7 +169,10 @@ class _Reader:
         refuse_devices(self.path, len(devices))
         correlations = {kernel[5] for kernel in rows}
         started = {key: launch for key, launch in launches.items() if key in correlations}
-        inside = find_surroundings(phases, started)
+        around = find_surroundings(
+            [phases], [launch[0] for launch in started.values()], [launch[1] for launch in started.values()]
+        )
+        inside = dict(zip(started, around, strict=True))
         recordings = [self._device(some, launches, steps, inside) for _, some in sorted(devices.items())]
         for recording in recordings:
             self._add_gaps(recording, started, phases)
@@ -293,7 +297,9 @@ class _Reader:
             start, end = self.base + start, self.base + end
             if self.step_names.fit(name):
                 steps.append((name, StepMark(-1, start, end, start, end)))
-            threads.setdefault(_whole(thread, -1), []).append((start, -end, name, 0))
+            if start <= LARGEST:
+                length = min(end - max(start, -LARGEST), LARGEST)
+                threads.setdefault(_whole(thread, -1), Ranges("q")).add(max(start, -LARGEST), length, name, 0)
         return self.step_names.marks(steps), threads
 
     # -- a device --------------------------------------------------------------------
@@ -362,9 +368,9 @@ class _Reader:
             correlation = columns.correlation[gap.op]
             if correlation in started:
                 launches[gap.op] = Launch(self.over[correlation], started[correlation][1])
-        launchers = launchers_of(started.values())
+        launchers = launchers_of(launch[1] for launch in started.values())
         words = dict(zip(launchers, thread_words(launchers), strict=True))
-        host = HostActivity({}, {}, ranges, self.host_calls, self.step_names.fit, list, 1.0, LARGEST)
+        host = HostActivity({}, ranges, self.host_calls, self.step_names.fit, list, 1.0, LARGEST)
         columns.gaps, _ = gap_columns(gaps, launches, host, words)
 
     def _say(self, severity: Severity, code: str, message: str) -> None:

@@ -23,7 +23,7 @@ from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
 from simcore.kineto.span_tables import recordings_of
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
-from simcore.measured.device_matching import count_beyond_world, count_incomplete, match_devices
+from simcore.measured.device_matching import count_beyond_world, count_incomplete
 from simcore.measured.rank_positions import Degrees
 from simcore.measured.run import (
     MeasuredRun,
@@ -259,10 +259,9 @@ def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
     rank_steps = []
     for rank, some in sorted(job.ranks.items()):
         parts = [recording.step_columns for recording in some if recording.step_columns is not None]
-        stage = None if some[0].position is None else some[0].position[2]
         if parts:
             ops = sum(recording.count for recording in some)
-            rank_steps.append(RankSteps(rank, stage, join_steps(parts), ops))
+            rank_steps.append(RankSteps(rank, some[0].stage, join_steps(parts), ops))
     return tuple(rank_steps)
 
 
@@ -598,8 +597,7 @@ def _device_run(
     shifts = tuple(map(sum, zip(clocks.shifts, further, strict=True)))
     recorded = RecordingInfo(form, step, steps, shifts, clocks.match_counts, clocks.residual_ns, on_one_clock)
     ranks = [rank.shift(shift) for rank, shift in zip(ranks, further, strict=True)]
-    matches = match_devices(ranks, degrees, concurrent)
-    lacking = count_incomplete(ranks, matches)
+    lacking = count_incomplete(ranks, degrees, concurrent)
     if lacking:
         message = (
             f"{plural(lacking, 'collective')} with members that are missing: time spent waiting for "

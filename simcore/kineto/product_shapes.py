@@ -3,6 +3,9 @@
 FLOPs of attention are counted over the whole square of scores, as papers and PyTorch's own counter do;
 `causal_flops` has the half that a causal mask leaves, where the call states one. Backward of fused attention
 is five products where forward is two, as it makes the scores again.
+
+Where sequences of a tensor begin (cu_seqlens) is a tensor itself, of which profilers record the size alone:
+sequences behind one another count as equally long, and `packed_range` says within what bounds that is.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from math import prod
 from typing import Any
 
 from simcore.records import NamedTuple
+from simcore.units import is_whole
 
 Shape = tuple[int, ...]
 # More is no tensor.
@@ -38,6 +42,10 @@ class Product(NamedTuple):
     """Whether attention is under a causal mask."""
     is_backward: bool = False
     """Whether it is the backward of attention, or of a convolution."""
+    is_packed: bool = False
+    """Whether it is attention over sequences that stand behind one another in a tensor."""
+    longest: int = 0
+    """The tokens of the longest of them, as the call states it; 0 where it states none."""
 
     @property
     def model_flops(self) -> float:
@@ -65,6 +73,11 @@ class Call(NamedTuple):
     def is_true(self, index: int) -> bool:
         return 0 <= index < len(self.values) and str(self.values[index]) in ("True", "true", "1")
 
+    def count(self, index: int) -> int:
+        """Returns a whole number above 0, written as text; 0 where it is none."""
+        text = str(self.values[index]) if index < len(self.values) else ""
+        return int(text) if is_whole(text, 15) else 0
+
     def integers(self, index: int) -> tuple[int, ...]:
         """Returns a list of whole numbers, written as text. Raises ValueError where it is none."""
         text = str(self.values[index]).strip("[]() ")
@@ -78,11 +91,34 @@ def matrix_product(batch: int, m: int, n: int, k: int) -> Product:
     return Product("product", shape, flops, flops, (batch, m, n, k))
 
 
+def packed_range(product: Product) -> tuple[float, float]:
+    """Returns (least, most) FLOPs of packed attention over those of equally long sequences: one is as long as
+    the call states, the others share the rest alike, or as unlike as they can be.
+    """
+    sequences, tokens, keys = product.sizes[:3]
+    if not product.is_packed or sequences < 2 or tokens != keys or not tokens:
+        return 1.0, 1.0
+    whole = sequences * tokens
+    longest = min(product.longest or whole, whole)
+    if longest <= tokens:
+        return 1.0, 1.0
+    full, rest = divmod(whole, longest)
+    most = full * longest**2 + rest**2
+    least = longest**2 + (whole - longest) ** 2 / (sequences - 1) if product.longest else whole * tokens
+    return least / (whole * tokens), most / (whole * tokens)
+
+
 def attention(
-    query: Shape, key: Shape, value: Shape, is_causal: bool, is_backward: bool, sequences: int = 0
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    is_causal: bool,
+    is_backward: bool,
+    sequences: int = 0,
+    longest: int = 0,
 ) -> Product:
     """Returns attention of tensors (sequences, heads, tokens, size). sequences: into how many the tokens are
-    divided, of tensors whose sequences stand behind one another.
+    divided, of tensors whose sequences stand behind one another; longest: tokens of the longest of them.
     """
     batch, heads, queries, size = query
     keys, value_size = key[2], value[3]
@@ -95,13 +131,16 @@ def attention(
     of_backward = _BACKWARD_PRODUCTS if is_backward else 1.0
     batch, queries, keys = int(batch), round(queries), round(keys)
     tokens = f"{queries}" if queries == keys else f"{queries} of {keys}"
+    is_packed = sequences > 1
+    tokens = f"~{tokens}" if is_packed else tokens
     of_heads = f"{heads}" if heads == key[1] else f"{heads}/{key[1]}"
     sizes = f"{size}" if size == value_size else f"{size}+{value_size}"
     shape = f"{batch} x {tokens}, {of_heads} heads of {sizes}{', causal' if is_causal else ''}"
     parts = (batch, queries, keys, heads, key[1], size, value_size)
     return Product(
-        "attention", shape, of_backward * flops, of_backward * visible_flops, parts, is_causal, is_backward
-    )
+        "attention", shape, of_backward * flops, of_backward * visible_flops, parts, is_causal, is_backward,
+        is_packed, longest if is_packed else 0,
+    )  # fmt: skip
 
 
 def _visible_share(queries: float, keys: float) -> float:
@@ -193,15 +232,17 @@ def _attention(
 ) -> Callable[[Call], Product]:
     """Of query, key and value from input `first` on. causal: the input that says whether there is a causal
     mask; mask: whether it is a type of mask, of which 1 and 2 are causal. heads_at: where a tensor has its
-    heads. lengths: the input with where sequences begin, of tensors whose tokens are divided into them.
+    heads. lengths: the input with where sequences begin, of tensors whose tokens are divided into them; two
+    inputs behind it is how long the longest is.
     """
 
     def make(call: Call) -> Product:
         tensors = [call.tensor(first + index) for index in range(3)]
-        sequences = 0
+        sequences = longest = 0
         if len(tensors[0]) == 3:
             # Tokens of all sequences, heads, size.
             sequences = max(call.tensor(lengths)[0] - 1, 1) if lengths >= 0 and call.dims[lengths] else 1
+            longest = call.count(lengths + 2) if sequences > 1 else 0
             tensors = [(1, sizes[1], sizes[0], sizes[2]) for sizes in tensors]
         elif heads_at == 2:
             tensors = [(sizes[0], sizes[2], sizes[1], *sizes[3:]) for sizes in tensors]
@@ -212,7 +253,7 @@ def _attention(
             is_causal = causal < len(call.values) and str(call.values[causal]) in ("1", "2")
         else:
             is_causal = call.is_true(causal)
-        return attention(query, key, value, is_causal, is_backward, sequences)
+        return attention(query, key, value, is_causal, is_backward, sequences, longest)
 
     return make
 

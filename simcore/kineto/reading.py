@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, repeat
-from operator import is_not, itemgetter, lt
+from operator import add, is_not, itemgetter, lt
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
@@ -17,16 +17,16 @@ from simcore.kineto.ambiguous_kernels import AmbiguousKernels
 from simcore.kineto.chrome.rules import Rule
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
-    NO_NAME,
     Args,
     DeviceEvents,
     DeviceRows,
     DistributedInfo,
     Event,
+    Events,
     KinetoFile,
     args_of,
     batches,
-    correlation_of,
+    correlations_of,
     decode_file,
 )
 from simcore.kineto.gaps import (
@@ -46,16 +46,15 @@ from simcore.kineto.host import (
     NOTHING,
     Flows,
     Launches,
-    Range,
+    LaunchTimes,
+    Ranges,
     Surroundings,
     Threads,
-    ThreadTime,
     find_surroundings,
     host_columns,
     launchers_of,
     outermost,
     thread_words,
-    with_launches,
 )
 from simcore.kineto.libraries import COLLECTIVES, KernelNames, collective_in_name, kernel_kind
 from simcore.kineto.recording import Recording, refuse_devices
@@ -63,7 +62,6 @@ from simcore.kineto.sizes import CALL, CallRange, CallSize, call_size, is_sized,
 from simcore.kineto.steps import StepMark, StepNames, steps_by_time, steps_of_device
 from simcore.kineto.unknown_events import UnknownEvents, category_counts
 from simcore.kineto.values import (
-    MOST_NUMBER,
     MOST_US,
     Pool,
     Triples,
@@ -103,8 +101,6 @@ from simcore.workload.model import LARGEST
 
 _COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
 _OF_PHASE: dict[str | None, int] = {None: _KERNEL} | {name: CATEGORIES.index(name) for name in COMPUTE}
-# A launch that is not stated.
-_NOT_STARTED = None, None
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
 _LEAST_CALL_US = LEAST_CALL_NS / 1000
@@ -227,8 +223,6 @@ class _Reader:
         self.plain_names: dict[object, str] = {}
         self.sized_names: set[str] = set()
         self.rows = DeviceRows()
-        # Those of the current batch.
-        self.batch = DeviceEvents()
         self.launches = Launches()
         self.launchers: dict[object, int] = {}
         # Calls of the host that may explain gaps of a device, besides operations and annotations.
@@ -237,8 +231,6 @@ class _Reader:
         self.allocations = Allocations()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
-        # The approximate length of each operation, us.
-        self.lasting: dict[object, array[float]] = {}
         self.ranges: Threads = {}
         self.calls: dict[Any, Args] = {}
         self.steps: list[StepMark] = []
@@ -250,8 +242,8 @@ class _Reader:
         self.sized: dict[object, list[CallRange]] = {}
         self.unknown = UnknownEvents()
         takers = (
-            ((*KERNELS, *COPIES), self._take_device_op), (LAUNCHES, self._take_launch),
-            (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
+            ((*KERNELS, *COPIES), self._take_later), (LAUNCHES, self._take_later),
+            (HOST_OPS, self._take_later), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_later),
             (OVERHEAD, self._take_overhead), (ON_DEVICES, self._take_on_device),
         )  # fmt: skip
         self.takers: dict[str | None, Callable[[int, Event], None]] = {
@@ -302,32 +294,20 @@ class _Reader:
 
     def _read(self) -> None:
         """Takes each event to its columns. Most are operations of devices and of the host, and launches: they
-        are taken here without a call each.
+        are taken a batch at a time.
         """
         first = 0
-        threads, launches, ignored = self.threads, self.launches, self.ignored
-        taker_of, name_of, allocation = self.takers.get, self.plain_names.get, ALLOCATION
-        pool, host_calls = self.pool, self.host_calls
-        made_start, made_length, made_kind = (
-            host_calls.start.append,
-            host_calls.length.append,
-            host_calls.kind.append,
+        ignored, taker_of, allocation = self.ignored, self.takers.get, ALLOCATION
+        # Each kind has a method of its own that stands for it.
+        host_op, launch, device_op, python = (
+            self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES, KERNELS, PYTHON)
         )
-        made_thread, made_number, made_name = (
-            host_calls.thread.append,
-            host_calls.event_index.append,
-            host_calls.name.append,
-        )
-        host_op, launch, device_op = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES, KERNELS))
-        add_correlation, add_time = launches.correlation.append, launches.time.append
-        add_thread, launchers, add_over = launches.thread.append, launches.threads, launches.over.append
-        last_pid = last_tid = call_pid = call_tid = object()
-        thread_index = -1
-        add_op: Callable[[Range], None] = list[Range]().append
-        add_length: Callable[[float], None] = array("f").append
         for batch in batches(self.path, self.file, self.damage, self.on_progress):
-            self.batch = DeviceEvents()
-            add_device_event, add_device_index = self.batch.events.append, self.batch.indices.append
+            of_devices, launches, host_ops, calls = DeviceEvents(), Events(), Events(), Events()
+            add_of_device, add_device_index = of_devices.events.append, of_devices.indices.append
+            add_launch, add_launch_index = launches.events.append, launches.indices.append
+            add_host_op, add_host_index = host_ops.events.append, host_ops.indices.append
+            add_call, add_call_index = calls.events.append, calls.indices.append
             for event_index, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
@@ -340,43 +320,30 @@ class _Reader:
                     if event.cat in ignored:
                         continue
                     take = self._taker(event.cat)
-                start = event.ts
-                if start is None:
+                if event.ts is None:
                     self.untimed += 1
+                elif take is host_op:
+                    add_host_op(event)
+                    add_host_index(event_index)
                 elif take is device_op:
-                    add_device_event(event)
+                    add_of_device(event)
                     add_device_index(event_index)
                 elif take is launch:
-                    if event.tid != call_tid or event.pid != call_pid:
-                        call_pid, call_tid = event.pid, event.tid
-                        thread_index = launchers.setdefault((call_pid, call_tid), len(launchers))
-                    correlation, dur = correlation_of(event), event.dur or 0
-                    if correlation is not None and -MOST_NUMBER < correlation < MOST_NUMBER:
-                        add_correlation(correlation)
-                        add_time(start)
-                        add_over(start + dur)
-                        add_thread(thread_index)
-                    if dur >= _LEAST_CALL_US:
-                        made_start(start)
-                        made_length(dur)
-                        made_kind(RUNTIME_CALL)
-                        made_thread(thread_index)
-                        made_number(event_index)
-                        call_name = event.name
-                        made_name(pool[call_name] if type(call_name) is str else NO_NAME)
-                elif take is host_op and (name := name_of(event.name)) is not None:
-                    if event.tid != last_tid or event.pid != last_pid:
-                        last_pid, last_tid = event.pid, event.tid
-                        thread = last_pid, last_tid
-                        add_op = threads.setdefault(thread, []).append
-                        add_length = self.lasting.setdefault(thread, array("f")).append
-                    dur = event.dur or 0
-                    add_op((start, -start - dur, name, event_index))
-                    add_length(dur)
+                    add_launch(event)
+                    add_launch_index(event_index)
+                elif take is python:
+                    add_call(event)
+                    add_call_index(event_index)
                 else:
                     take(event_index, event)
             first += len(batch)
-            self._flush()
+            self._take_host_ops(host_ops)
+            self._take_launches(launches)
+            self._take_python(calls)
+            self._add(self.rows, self._select_possible(of_devices))
+            if self.unknown.batch:
+                self._add(self.unknown.rows, self.unknown.keep(self._select_possible(self.unknown.batch)))
+                self.unknown.batch = DeviceEvents()
         # They refer to this reader, which would hold the bytes of the file until the next collection.
         self.takers.clear()
 
@@ -394,8 +361,8 @@ class _Reader:
     def _ignore(self, event_index: int, event: Event) -> None:
         """Takes an event that is not displayed."""
 
-    def _take_device_op(self, event_index: int, event: Event) -> None:
-        """Does nothing: operations of devices are taken in `_read`."""
+    def _take_later(self, event_index: int, event: Event) -> None:
+        """Does nothing: `_read` takes operations of devices and of the host and launches in batches."""
 
     def _take_devices(self) -> str:
         """Takes the events of unknown categories that devices ran; returns what of them is not displayed, ""
@@ -420,15 +387,52 @@ class _Reader:
             self._say("note", "unknown-category", message)
         return category_counts(unknown.counts - counts, "not shown")
 
-    def _take_launch(self, event_index: int, event: Event) -> None:
-        """Does nothing: launches, twice as many as kernels, are taken in `_read`."""
+    def _take_launches(self, some: Events) -> None:
+        """Takes calls of the host that launch something."""
+        launches, events = self.launches, some.events
+        starts: list[Any] = [event.ts for event in events]
+        lengths = [event.dur or 0 for event in events]
+        threads = [*map(launches.threads.__getitem__, some.threads)]
+        self._take_calls(RUNTIME_CALL, some, lengths)
+        correlations: Any = correlations_of(events)
+        if None in correlations:
+            flags = [correlation is not None for correlation in correlations]
+            correlations, starts, lengths, threads = (
+                [*compress(column, flags)] for column in (correlations, starts, lengths, threads)
+            )
+        launches.correlation.fromlist(correlations)
+        launches.time.fromlist(starts)
+        launches.over.fromlist([*map(add, starts, lengths)])
+        launches.thread.fromlist(threads)
 
-    def _take_host_op(self, event_index: int, event: Event) -> None:
-        """Takes an operation whose name is new, or is that of a collective's call; `_read` takes the
-        others.
+    def _take_host_ops(self, some: Events) -> None:
+        """Takes operations of the host."""
+        events = some.events
+        if not events:
+            return
+        pids, tids = [event.pid for event in events], [event.tid for event in events]
+        names: list[Any] = [*map(self.plain_names.get, [event.name for event in events])]
+        if None in names:
+            for row, event in enumerate(events):
+                if names[row] is None:
+                    names[row] = self._name(event)
+                    self._take_named(some.indices[row], event)
+        if pids.count(pids[0]) == tids.count(tids[0]) == len(events):
+            self._ranges_of(self.threads, events[0]).extend(events, names, some.indices)
+            return
+        rows_by_thread: dict[object, list[int]] = {}
+        for row, thread in enumerate(zip(pids, tids, strict=True)):
+            rows_by_thread.setdefault(thread, []).append(row)
+        for rows in rows_by_thread.values():
+            own = [*map(events.__getitem__, rows)]
+            self._ranges_of(self.threads, own[0]).extend(
+                own, [*map(names.__getitem__, rows)], [*map(some.indices.__getitem__, rows)]
+            )
+
+    def _take_named(self, event_index: int, event: Event) -> None:
+        """Takes from an operation of the host what its name says: it is new, or that of a collective's
+        call.
         """
-        self._take_range(self.threads, event_index, event)
-        self.lasting.setdefault((event.pid, event.tid), array("f")).append(event.dur or 0)
         name = event.name
         if type(name) is not str or not name:
             return
@@ -457,27 +461,46 @@ class _Reader:
             self.annotated.append(_Call(start, end, event_index, name, (event.pid, event.tid), size))
         self._take_range(self.ranges, event_index, event)
 
-    def _take_python(self, event_index: int, event: Event) -> None:
-        """Takes a call of Python: those of modules are ranges, too; other functions explain no launch."""
-        self._take_call(PYTHON_CALL, event_index, event)
-        name = event.name
-        if type(name) is str and name.startswith(MODULE):
-            self._take_range(self.ranges, event_index, event)
+    def _take_python(self, some: Events) -> None:
+        """Takes calls of Python: those of modules are ranges, too; other functions explain no launch."""
+        if not some:
+            return
+        self._take_calls(PYTHON_CALL, some, [event.dur or 0 for event in some.events])
+        names = [event.name for event in some.events]
+        modules = {name for name in {*names} if type(name) is str and name.startswith(MODULE)}
+        for row in compress(range(len(names)), map(modules.__contains__, names)) if modules else ():
+            self._take_range(self.ranges, some.indices[row], some.events[row])
 
     def _take_overhead(self, event_index: int, event: Event) -> None:
-        self._take_call(OVERHEAD_CALL, event_index, event)
-
-    def _take_call(self, kind: int, event_index: int, event: Event) -> None:
-        """Takes a call that is long enough to cover a part of a gap."""
         start, dur = event.ts, event.dur
         if start is not None and dur is not None and dur >= _LEAST_CALL_US:
-            self.host_calls.add(kind, (event.pid, event.tid), start, dur, event_index, self._name(event))
+            thread = event.pid, event.tid
+            self.host_calls.add(OVERHEAD_CALL, thread, start, dur, event_index, self._name(event))
+
+    def _take_calls(self, kind: int, some: Events, lengths: list[float]) -> None:
+        """Takes the calls that are long enough to cover a part of a gap."""
+        flags = bytes(map(_LEAST_CALL_US.__le__, lengths))
+        if 1 in flags:
+            calls, long = self.host_calls, Events()
+            long.events += compress(some.events, flags)
+            calls.start.fromlist([event.ts for event in long.events])
+            calls.length.extend(compress(lengths, flags))
+            calls.kind += bytes((kind,)) * len(long)
+            calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
+            calls.event_index.extend(compress(some.indices, flags))
+            calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
+
+    def _ranges_of(self, threads: Threads, event: Event) -> Ranges:
+        """Returns the ranges of the thread of an event."""
+        thread = event.pid, event.tid
+        ranges = threads.get(thread)
+        if ranges is None:
+            threads[thread] = ranges = Ranges()
+        return ranges
 
     def _take_range(self, threads: Threads, event_index: int, event: Event) -> None:
-        start = event.ts or 0
-        threads.setdefault((event.pid, event.tid), []).append(
-            (start, -start - (event.dur or 0), self._name(event), event_index)
-        )
+        ranges = self._ranges_of(threads, event)
+        ranges.add(event.ts or 0, event.dur or 0, self._name(event), event_index)
 
     def _take_flow(self, event: Event) -> None:
         time, flow_id = event.ts, key_of(event.id)
@@ -503,11 +526,12 @@ class _Reader:
         if names:
             for threads in (self.ranges, self.threads):
                 for ranges in threads.values():
-                    for start, minus_end, name, event_index in ranges:
-                        if name in names and self._fits(start, -minus_end):
-                            if -minus_end < start:
-                                self.negative += 1
-                            yield name, self._mark(event_index, start, max(-minus_end, start))
+                    for row in compress(range(len(ranges)), map(names.__contains__, ranges.name)):
+                        start, index = ranges.start[row], ranges.event_index[row]
+                        end = start + ranges.length[row]
+                        if self._fits(start, end):
+                            self.negative += end < start
+                            yield ranges.name[row], self._mark(index, start, max(end, start))
 
     def _fits(self, start: float, end: float) -> bool:
         """Returns whether an axis holds both times; counts those that it does not."""
@@ -532,19 +556,11 @@ class _Reader:
     def _all_ns(self, times: Sequence[float]) -> list[int]:
         """Returns times that are known to fit as ns."""
         base = self.base
-        return [
-            round(us * 1000) + base if -_EXACT_US < us < _EXACT_US else self._ns(0, us) for us in times
-        ]  # fmt: skip
+        if min(times, default=0) > -_EXACT_US and max(times, default=0) < _EXACT_US:
+            return [round(us * 1000) + base for us in times]
+        return [self._ns(0, us) for us in times]
 
     # -- a device --------------------------------------------------------------------
-
-    def _flush(self) -> None:
-        """Takes the events of a batch that are of devices to their columns."""
-        if self.batch:
-            self._add(self.rows, self._select_possible(self.batch))
-        if self.unknown.batch:
-            self._add(self.unknown.rows, self.unknown.keep(self._select_possible(self.unknown.batch)))
-            self.unknown.batch = DeviceEvents()
 
     def _select_possible(self, batch: DeviceEvents) -> DeviceEvents:
         """Returns the events with a stream and with times that fit, their arguments decoded."""
@@ -585,24 +601,26 @@ class _Reader:
     def _devices(self) -> list[Recording]:
         rows, self.rows = self.rows, DeviceRows()
         ids = set(rows.device)
-        started = self.launches.take_starts(rows.correlation)
-        self.launchers = launchers_of(started.values())
+        launches = self.launches
+        launches.select(rows.correlation)
+        self.launchers = launchers_of(launches.on)
         host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
-        # They come behind the operations of a thread, which keep their indices.
-        for thread, ranges in self.ranges.items():
-            self.threads.setdefault(thread, []).extend(ranges)
-        inside = find_surroundings(self.threads, started, self.flows) if started else {}
+        launch_times = LaunchTimes(launches, self.launchers, self._all_ns)
+        threads = self.threads, self.ranges
+        around = find_surroundings(threads, launches.time, launches.on, self.flows) if launches else []
+        # Behind those of all launches that of none.
+        around.append(NOTHING)
         refuse_devices(self.path, len(ids))
         order = _order_of(rows)
         if len(ids) == 1:
             if order is not None:
                 rows.sort(order)
-            return [self._device(rows, rows.device[0], started, inside, host)]
+            return [self._device(rows, rows.device[0], around, launch_times, host)]
         devices = {device_id: list[int]() for device_id in sorted(ids)}
         for row in range(len(rows)) if order is None else order:
             devices[rows.device[row]].append(row)
         return [
-            self._device(rows.select(some), device_id, started, inside, host)
+            self._device(rows.select(some), device_id, around, launch_times, host)
             for device_id, some in devices.items()
         ]
 
@@ -610,16 +628,17 @@ class _Reader:
         self,
         rows: DeviceRows,
         device: int,
-        started: dict[int, ThreadTime],
-        inside: dict[int, Surroundings],
+        around: list[Surroundings],
+        launch_times: LaunchTimes,
         host: HostColumns,
     ) -> Recording:
         """Returns the recording of a device, of its operations in order of start."""
         name, correlation, count = rows.name, rows.correlation, len(rows)
         none: list[str | None] = [None] * count
         operation, layer, collective, category = none, none, none, bytearray((_KERNEL,)) * count
-        if inside:
-            surroundings = [*map(inside.get, correlation, repeat(NOTHING))]
+        launch_rows = [*map(self.launches.row_of.get, correlation, repeat(-1))]
+        if self.launches:
+            surroundings = [*map(around.__getitem__, launch_rows)]
             operation, phase, collective, layer = (
                 [*map(itemgetter(part), surroundings)] for part in range(len(NOTHING))
             )
@@ -632,13 +651,13 @@ class _Reader:
         columns = DeviceColumns(
             stream=rows.stream, correlation=correlation, operation=operation, layer=layer, bytes=rows.bytes,
             grid=rows.grid, block=rows.block, occupancy=rows.occupancy,
-            memory=self.allocations.columns_of(device, self.threads, self._all_ns),
+            memory=self.allocations.columns_of(device, (self.threads, self.ranges), self._all_ns),
+            host=launch_times.of_rows(host, launch_rows),
         )  # fmt: skip
-        columns.host = with_launches(host, started, self.launches, correlation, self.launchers, self._all_ns)
         for op in compress(range(count), rows.is_copy):
             category[op] = _COPY
-        self._add_collectives(rows, ops, columns, collective, started)
-        return self._recording(device, ops, columns, started)
+        self._add_collectives(rows, ops, columns, collective)
+        return self._recording(device, ops, columns, launch_rows)
 
     def _add_collectives(
         self,
@@ -646,7 +665,6 @@ class _Reader:
         ops: OpColumns,
         columns: DeviceColumns,
         annotated: list[str | None],
-        started: dict[int, ThreadTime],
     ) -> None:
         """Adds what is stated of the operations that communicate.
 
@@ -674,7 +692,6 @@ class _Reader:
         sizes = self._sizes(
             {correlation[op] for op in some if communicates[name[op]]},
             {correlation[op] for op in some if annotated[op] is not None},
-            started,
         )
         group, shape, dtype = ops.group[:], ops.shape[:], ops.dtype[:]
         for op in some:
@@ -704,19 +721,20 @@ class _Reader:
         device: int | None,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, ThreadTime],
+        launch_rows: list[int],
     ) -> Recording:
         marks = self.steps
         if device is not None and marks:
-            launches = map(started.get, columns.correlation, repeat(_NOT_STARTED))
-            step, steps = steps_of_device(marks, ops, [*map(itemgetter(0), launches)] if started else ())
+            times = [*self.launches.time, None]
+            launched = [*map(times.__getitem__, launch_rows)] if self.launches else ()
+            step, steps = steps_of_device(marks, ops, launched)
         else:
             if device is not None:
                 marks = self.step_names.marks(self.on_devices.get(device, ()), is_of_device=True)
             step, steps = steps_by_time(marks, ops)
         rank, world = whole(self.who.rank), whole(self.who.world_size)
         if device is not None:
-            self._add_gaps(ops, columns, started, [(step.start, step.end) for step in steps])
+            self._add_gaps(ops, columns, launch_rows, [(step.start, step.end) for step in steps])
         job = f"{world}/{self.who.backend}/{sorted({description for description, _ in self.groups.values()})}"
         return Recording(
             self.path,
@@ -736,22 +754,19 @@ class _Reader:
         self,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, ThreadTime],
+        launch_rows: list[int],
         windows: list[tuple[int, int]],
     ) -> None:
         """Adds why the device ran nothing, in these windows and in all that was recorded."""
         gaps = find_relevant_gaps(ops.start, ops.end, [(ops.start[0], max(ops.end)), *windows])
-        following = {gap.op: columns.correlation[gap.op] for gap in gaps}
         launches = {}
-        ends = self.launches.ends(following.values())
-        for op, correlation in following.items():
-            launch = started.get(correlation)
-            if launch is not None and -MOST_US < ends[correlation] < MOST_US:
-                launches[op] = Launch(self._ns(0, ends[correlation]), launch[1])
+        over = self.launches.over
+        for op in (gap.op for gap in gaps):
+            row = launch_rows[op]
+            if row >= 0 and -MOST_US < over[row] < MOST_US:
+                launches[op] = Launch(self._ns(0, over[row]), self.launches.thread_of(row))
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
-        host = HostActivity(
-            self.threads, self.lasting, self.ranges, self.host_calls, self.step_names.fit, self._all_ns
-        )
+        host = HostActivity(self.threads, self.ranges, self.host_calls, self.step_names.fit, self._all_ns)
         columns.gaps, named_calls = gap_columns(gaps, launches, host, words)
         if columns.host is not None:
             add_calls(columns.host, named_calls, self.launchers)
@@ -768,22 +783,22 @@ class _Reader:
         """Returns the outermost operations of each thread; collectives are its annotations."""
         rows: list[tuple[int, int, int, float, str, object, _Call | None]] = []
         for thread, ranges in self.threads.items():
-            fitting = [one for one in ranges if self._fits(one[0], -one[1])]
-            for begin, minus_end, name, event_index in outermost(fitting, "c10d::"):
-                start = self._ns(event_index, begin)
-                if -minus_end < begin:
-                    self.negative += 1
-                end = max(start, self._ns(event_index, -minus_end))
-                rows.append((start, end, event_index, begin, name, thread, None))
+            fits = [self._fits(*times) for times in zip(ranges.start, ranges.ends, strict=True)]
+            some = ranges.select([*compress(range(len(ranges)), fits)]).sort()
+            for row in outermost(some, "c10d::"):
+                begin, length, event_index = some.start[row], some.length[row], some.event_index[row]
+                self.negative += length < 0
+                times = self._ns(event_index, begin), self._ns(event_index, begin + max(length, 0))
+                rows.append((*times, event_index, begin, some.name[row], thread, None))
         for call in (call for call in self.annotated if self._fits(call.start, call.end)):
             times = (self._ns(call.event_index, call.start), self._ns(call.event_index, call.end))
             rows.append((*times, call.event_index, call.start, call.name, call.thread, call))
         rows.sort(key=lambda row: row[:3])
-        inside = find_surroundings(self.ranges, {op: (row[3], row[5]) for op, row in enumerate(rows)})
+        inside = find_surroundings([self.ranges], [row[3] for row in rows], [row[5] for row in rows])
         ops, columns = OpColumns(), DeviceColumns(on_device=False)
         threads: dict[object, int] = {}
         for op, (start, end, event_index, _, name, thread, annotation) in enumerate(rows):
-            operation, phase, _, layer = inside.get(op, NOTHING)
+            operation, phase, _, layer = inside[op]
             phase = phase or phase_of(name)
             category = _OF_PHASE[phase]
             group = shape = dtype = None
@@ -810,20 +825,23 @@ class _Reader:
         columns.correlation, columns.bytes = without, without[:]
         columns.occupancy = array("h", (-1,)) * len(rows)
         columns.grid, columns.block = [None] * len(rows), [None] * len(rows)
-        return self._recording(None, ops, columns, {})
+        return self._recording(None, ops, columns, [])
 
     # -- values ----------------------------------------------------------------------
 
-    def _sizes(
-        self, sure: set[int], annotated: set[int], started: dict[int, tuple[float, object]]
-    ) -> dict[int, CallSize]:
+    def _sizes(self, sure: set[int], annotated: set[int]) -> dict[int, CallSize]:
         """Returns what the host's calls state of communications, by correlation.
 
         sure: launches of kernels that surely communicate; annotated: launches in the annotation of a
         collective.
         """
-        launches = {launch: started[launch] for launch in sure | annotated if launch in started}
-        return sizes_around(self.sized, launches, sure)
+        launches, row_of = self.launches, self.launches.row_of
+        times = {
+            correlation: (launches.time[row], launches.thread_of(row))
+            for correlation in sure | annotated
+            if (row := row_of.get(correlation)) is not None
+        }
+        return sizes_around(self.sized, times, sure)
 
     def _collective(
         self, name: str, args: Args | None, call: str | None, size: CallSize | None
@@ -837,7 +855,7 @@ class _Reader:
             if not self.names.communicates(name) and call is None:
                 return None
             return _collective_of_calls(name, size)
-        group = text_of(args.description) or text_of(args.group)
+        group = self._text(args.description) or self._text(args.group)
         ranks = ranks_of(args.ranks)
         key = text_of(args.group)
         if ranks is None and key is not None:
@@ -850,7 +868,7 @@ class _Reader:
             if peer < 0 and own != whole(self.who.rank):
                 peer = own
         elements = count_of(args.elements_in), count_of(args.elements_out)
-        dtype = text_of(args.dtype)
+        dtype = self._text(args.dtype)
         if size is not None and max(elements) < 0:
             elements = size.elements_in, size.elements_out
         if dtype_of(dtype) is None:
@@ -858,12 +876,16 @@ class _Reader:
         uneven = are_uneven(args.splits_in) or are_uneven(args.splits_out)
         return CollectiveInfo(
             operation, group, ranks, whole(args.group_size) or len(ranks or ()), whole(args.sequence),
-            text_of(args.communicator), *elements, dtype, peer, uneven,
+            self._text(args.communicator), *elements, dtype, peer, uneven,
         )  # fmt: skip
 
     def _name(self, event: Event) -> str:
-        name = event.name
-        return self.pool[name if isinstance(name, str) and name else NO_NAME]
+        return self.pool[event.name]
+
+    def _text(self, value: Any) -> str | None:
+        """Returns a text that is not empty, equal ones as one object; None for all else."""
+        text = text_of(value)
+        return None if text is None else self.pool[text]
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.diagnostics.append(Diagnostic(severity, code, message, self.path))

@@ -77,6 +77,8 @@ class Recording(Struct):
     """Where `rank` is from: the file, its name, or `place` (the next free id)."""
     form: str = "kineto"
     """The key of its `Format`."""
+    stage: int | None = None
+    """The pipeline stage, where its file states it."""
     position: tuple[int, int, int] | None = None
     """(tp, dp, stage), where its file states it."""
     figures: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -154,7 +156,10 @@ class Recording(Struct):
         """
         if step_number is None:
             part = self._part(rank_id, range(len(self.ops)), (self.first_ns, self.last_ns))
-            return replace(part, step=self.step) if len(self.steps) > 1 else part
+            if len(self.steps) < 2:
+                return part
+            windows = tuple((one.step_number, one.start, one.end) for one in self.steps)
+            return replace(part, step=self.step, step_windows=windows)
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
         inside: range | list[int] = range(len(ops))
@@ -175,7 +180,7 @@ class Recording(Struct):
     def _part(self, rank_id: int, rows: range | list[int], window: tuple[int, int]) -> RankTrace:
         return RankTrace(
             rank_id,
-            None if self.position is None else self.position[2],
+            self.stage,
             self.path,
             True,
             select_ops(self.ops, rows),

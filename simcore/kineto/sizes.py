@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from simcore.kineto.events import Args
 from simcore.kineto.libraries import collective_in_name
@@ -20,7 +21,7 @@ from simcore.records import NamedTuple
 CALL = "record_param_comms"
 # (names, index of the argument that goes in, of the one that comes out, None where none does), of torch's
 # `Ops.cpp`, `Functional.cpp` and `SymmetricMemory.cpp`.
-_OPERATIONS = tuple((re.compile(names), *argument_indices) for names, *argument_indices in (
+_OPERATIONS = tuple((re.compile(names), (input_index, output_index)) for names, input_index, output_index in (
     (rf"^{CALL}$", 0, None),
     (r"^c10d::_?(?:allgather|reduce_scatter|alltoall|gather|scatter)", 1, 0),
     (r"^c10d::(?:allreduce_|broadcast_|reduce_|send$|recv_)", 0, 0),
@@ -53,9 +54,15 @@ CallRange = tuple[float, float, int, CallSize]
 
 def is_sized(name: str) -> bool:
     """Returns whether an operation or annotation of this name may state the size of a collective."""
-    if COLLECTIVE_ANNOTATION.match(name) is not None:
-        return True
-    return any(names.search(name) is not None for names, _, _ in _OPERATIONS)
+    return COLLECTIVE_ANNOTATION.match(name) is not None or _tensors_of(name) is not None
+
+
+@lru_cache(1 << 10)
+def _tensors_of(name: str) -> tuple[int, int | None] | None:
+    """Returns the indices of the arguments of an operation that go in and come out; None for one of no
+    collective.
+    """
+    return next((indices for names, indices in _OPERATIONS if names.search(name) is not None), None)
 
 
 def call_size(name: str, args: Args) -> CallSize:
@@ -67,11 +74,12 @@ def call_size(name: str, args: Args) -> CallSize:
         sizes = [_elements(dims, types, argument) for argument in range(len(dims))]
         is_known = bool(sizes) and min(sizes) >= 0
         return CallSize(name, sum(sizes) if is_known else -1, -1, _type(types, 0))
-    for names, input_index, output_index in _OPERATIONS:
-        if names.search(name) is not None:
-            out = -1 if output_index is None else _elements(dims, types, output_index)
-            return CallSize(name, _elements(dims, types, input_index), out, _type(types, input_index))
-    return CallSize(name)
+    tensors = _tensors_of(name)
+    if tensors is None:
+        return CallSize(name)
+    input_index, output_index = tensors
+    out = -1 if output_index is None else _elements(dims, types, output_index)
+    return CallSize(name, _elements(dims, types, input_index), out, _type(types, input_index))
 
 
 def _elements(dims: list[object], types: list[object], argument: int) -> int:
@@ -125,7 +133,7 @@ def sizes_around(
                 open_.pop()
             if open_:
                 of_call.setdefault(open_[0][2], []).append(correlation)
-                sizes[correlation] = _merge_sizes([call[3] for call in open_])
+                sizes[correlation] = _merge_sizes(tuple([call[3] for call in open_]))
         for some in of_call.values():
             moving = [correlation for correlation in some if correlation in sure] or some
             for correlation in some:
@@ -134,10 +142,11 @@ def sizes_around(
     return sizes
 
 
-def _merge_sizes(around: list[CallSize]) -> CallSize:
+@lru_cache(1 << 10)
+def _merge_sizes(around: tuple[CallSize, ...]) -> CallSize:
     """Returns what the calls around one launch state, given the outermost first."""
     if any(size.name == _LISTED and size.elements_in < 0 for size in around):
-        around = [size for size in around if COLLECTIVE_ANNOTATION.match(size.name) is None]
+        around = tuple([size for size in around if COLLECTIVE_ANNOTATION.match(size.name) is None])
     first_sized = next((size for size in around if size.elements_in >= 0), CallSize(""))
     dtype = next((size.dtype for size in around if size.dtype is not None), None)
     out = next((size.elements_out for size in around if size.elements_out >= 0), -1)

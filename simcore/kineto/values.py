@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from simcore.workload.model import LARGEST
@@ -14,6 +15,8 @@ MOST_NUMBER = 1 << 62
 MOST_US = LARGEST // 3000
 _MOST_RANKS_LISTED = 1 << 20
 _MOST_ELEMENTS, _MOST_DIMENSIONS = 1 << 60, 64
+# What is shown of an event without a name.
+NO_NAME = "(no name)"
 # Greater whole numbers are not distinguished as floats.
 _EXACT = 1 << 53
 _WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
@@ -69,15 +72,21 @@ def key_of(value: Any) -> Any:
 def ranks_of(value: Any) -> tuple[int, ...] | None:
     """Returns a list of ranks, or its text, as a tuple; None where it was shortened."""
     if isinstance(value, str):
-        if len(value) > _MOST_RANKS_LISTED or not _RANKS.fullmatch(value):
-            return None
-        value = re.findall(r"\d+", value)
+        return _ranks_in(value)
     if not isinstance(value, list) or not value:
         return None
     ranks = [whole(item) for item in value]
     if any(rank is None or rank < 0 for rank in ranks):
         return None
     return tuple(rank for rank in ranks if rank is not None)
+
+
+# A job has few groups, and a list of ranks may be long.
+@lru_cache(1 << 6)
+def _ranks_in(text: str) -> tuple[int, ...] | None:
+    if len(text) > _MOST_RANKS_LISTED or not _RANKS.fullmatch(text):
+        return None
+    return ranks_of(re.findall(r"\d+", text))
 
 
 def elements_of(dims: Any) -> int:
@@ -117,11 +126,11 @@ def triple_of(sizes: Sequence[Any]) -> str | None:
     return " x ".join(f"{size:g}" for size in sizes)
 
 
-class Triples(dict[tuple[Any, ...], "str | None"]):
+class Triples(dict[Any, "str | None"]):
     """Grids and blocks as words, each made once."""
 
-    def __missing__(self, sizes: tuple[Any, ...]) -> str | None:
-        triple = triple_of(sizes)
+    def __missing__(self, sizes: Any) -> str | None:
+        triple = None if sizes is None else triple_of(sizes)
         if triple is not None:
             self[sizes] = triple
         return triple
@@ -135,9 +144,11 @@ class Triples(dict[tuple[Any, ...], "str | None"]):
             return [triple_of(value) if type(value) is list else None for value in values]
 
 
-class Pool(dict[str, str]):
-    """Equal names as one object."""
+class Pool(dict[Any, str]):
+    """Equal names as one object, NO_NAME for what is none."""
 
-    def __missing__(self, name: str) -> str:
+    def __missing__(self, name: Any) -> str:
+        if type(name) is not str or not name:
+            return NO_NAME
         self[name] = name
         return name

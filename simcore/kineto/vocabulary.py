@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # Categories of events, old and new spelling, and other vendors': Kineto's own are those of its ActivityType.
 KERNELS = frozenset(("kernel", "Kernel", "mtia_ccp_events", "gpu_op"))
@@ -96,11 +97,13 @@ def phase_of(name: str) -> str | None:
     return "forward" if _FORWARD.search(name) else None
 
 
+@lru_cache(1 << 10)
 def operation_word(name: str) -> str:
     """Returns one word for a collective in any spelling: `all_reduce`, `allreduce_`, `_allreduce_base`."""
     return re.sub(r"[^a-z0-9]|base|coalesced", "", name.lower())
 
 
+@lru_cache(1 << 10)
 def category_of_group_name(name: str | None) -> str:
     """Returns the kind of a process group by the name that its program gave it: tp, dp, pp, expert; `comm` if
     none fits.
@@ -117,12 +120,14 @@ def category_of_group_name(name: str | None) -> str:
     return "comm"
 
 
+@lru_cache(1 << 10)
 def dtype_of(text: str | None) -> str | None:
     """Returns the torch type of `Float`, `c10::BFloat16` ...; None where it is not known."""
     word = (text or "").lower().removeprefix("torch.").removeprefix("c10::")
     return f"torch.{_DTYPES[word]}" if word in _DTYPES else None
 
 
+@lru_cache(1 << 10)
 def reduced_dtype(name: str) -> str | None:
     """Returns the type in the name of a kernel that reduces, as a trace writes types; None where there is
     none.

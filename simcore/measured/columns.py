@@ -351,6 +351,8 @@ class RankTrace(Struct, frozen=True):
     """(tp, dp, stage), where its file states it."""
     step: array[int] | None = None
     """By operation the number of its step; None where all are of one."""
+    step_windows: tuple[tuple[int, int, int], ...] = ()
+    """(number, start, end) of each step, where operations alone do not say when it starts and ends."""
     ahead_ns: int = 0
     """How long before the window its host began the step, while the device was busy with the step before."""
 
@@ -380,13 +382,14 @@ class RankTrace(Struct, frozen=True):
             self.subs, start=_shift_column(self.subs.start, by_ns), end=_shift_column(self.subs.end, by_ns)
         )
         window = None if self.window is None else (self.window[0] + by_ns, self.window[1] + by_ns)
+        windows = tuple((step, start + by_ns, end + by_ns) for step, start, end in self.step_windows)
         device = self.device
         if device is not None:
             host = None if device.host is None else device.host.shift(by_ns)
             device = replace(
                 device, host=host, gaps=device.gaps.shift(by_ns), memory=device.memory.shift(by_ns)
             )
-        return replace(self, ops=ops, subs=subs, window=window, device=device)
+        return replace(self, ops=ops, subs=subs, window=window, step_windows=windows, device=device)
 
 
 def _shift_column(column: array[int], by_ns: int) -> array[int]:

@@ -53,6 +53,8 @@ def one_clock(count: int) -> DeviceClocks:
 
 def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     """Returns the clock of each rank."""
+    if len(ranks) == 1:
+        return one_clock(1)
     matches = match_devices(ranks, degrees, on_one_clock=False)
     several = [meeting for meeting in matches.meetings if len(meeting.calls) > 1]
     meetings = [meeting.calls for meeting in several if not meeting.is_message]

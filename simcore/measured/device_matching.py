@@ -82,10 +82,12 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
     return Matches((), tuple(meetings), frozenset(alone), tuple(unmatched), positions)
 
 
-def count_incomplete(ranks: Sequence[RankTrace], matches: Matches) -> int:
+def count_incomplete(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> int:
     """Returns how many collectives are matched among their present members, others being missing."""
+    # A rank alone matches none.
+    meetings = match_devices(ranks, degrees, on_one_clock).meetings if len(ranks) > 1 else ()
     count = 0
-    for meeting in matches.meetings:
+    for meeting in meetings:
         size = max(get_collective(ranks, call).size for call in meeting.calls)
         count += 1 < len(meeting.calls) < size and not meeting.is_message
     return count

@@ -35,6 +35,11 @@ def parse_iteration(text: str | None, path: str, rank_steps: Sequence[RankSteps]
     return int(text or "")
 
 
+def find_iterations(ops: OpColumns, count: int) -> array[int]:
+    """Returns the iteration of each operation, of so many; -1 of those behind the last optimizer step."""
+    return array("q", [iteration if iteration < count else -1 for iteration in _iteration_of(ops)])
+
+
 def _iteration_of(ops: OpColumns) -> array[int]:
     iterations, iteration = array("q"), 0
     for name in ops.name:

@@ -7,6 +7,8 @@ the data it wrote.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from simcore.kernel_names import short_name
 from simcore.names import GROUP_KINDS
 from simcore.units import is_whole
@@ -103,6 +105,7 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, dimensions))
 
 
+@lru_cache(1 << 10)
 def buffer_bytes(shape: str | None, dtype: str | None) -> int | None:
     """Returns the bytes of a buffer: elements times the size of `torch.float32` and the like; None if
     unknown.

@@ -281,7 +281,14 @@ def _moe(fields: Fields, family: Family, base: Model) -> Moe | None:
     """Returns the experts of a configuration; None without any."""
     if not fields.has("experts"):
         fields.used.update(("enable_moe_block", "shared_intermediate_size"))
-        for meaning in ("experts_per_token", "expert_ffn", "shared_ffn", "latent"):
+        for meaning in (
+            "experts_per_token",
+            "expert_ffn",
+            "shared_ffn",
+            "latent",
+            "groups",
+            "groups_per_token",
+        ):
             fields.count(meaning, 0)
         return None
     if fields.value("enable_moe_block") is False:
@@ -303,9 +310,12 @@ def _moe(fields: Fields, family: Family, base: Model) -> Moe | None:
     latent = fields.count("latent", 0)
     if latent and fields.truth("latent_moe_use_norm"):
         other += latent
+    groups, groups_per_token = fields.count("groups", 0), fields.count("groups_per_token", 0)
+    if fields.value("topk_method") == "greedy" or groups_per_token in (0, groups):
+        groups = groups_per_token = 0
     return Moe(
         experts, fields.count("experts_per_token"), ffn, shared, fields.count("dense_layers", 0), shared_ffn,
-        latent if latent != hidden else 0, family.router_bias, other,
+        latent if latent != hidden else 0, family.router_bias, other, groups, groups_per_token,
     )  # fmt: skip
 
 

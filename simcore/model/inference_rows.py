@@ -11,7 +11,7 @@ from simcore.model.kv_cache import cached_tokens
 from simcore.model.megatron import MegatronRows
 from simcore.model.operations.inference import InferenceCosts
 from simcore.model.operations.mixers import mixer_name, mixer_parts
-from simcore.model.operations.products import GRID_M
+from simcore.model.operations.products import GRID_NK
 from simcore.model.operations.servers import collective_in_server, sent_share
 from simcore.model.sharding import StageParameters
 from simcore.model.training import Training
@@ -124,7 +124,8 @@ def hop_ns(training: Training, gpu: Gpu) -> float:
 
 def inference_notes(training: Training) -> list[Diagnostic]:
     """Returns what is assumed of an inference step beside what follows from the model."""
-    step, least = training.inference, GRID_M[0]
+    # A product of few rows is one of few columns, transposed, and those were measured.
+    step, least = training.inference, GRID_NK[0]
     assert step is not None
     texts = [
         "kernels are started by CUDA graphs, the norm adds the residual; sampling and what a server does "

@@ -41,10 +41,11 @@ MODELS: dict[str, Model] = {
         _llama3("llama-3-405b", 126, 16384, 128, 53248),
         _mixtral("mixtral-8x7b", 32, 4096, 32, 14336, 32000, 4096),
         _mixtral("mixtral-8x22b", 56, 6144, 48, 16384, 32768, 4096),
-        # arXiv 2412.19437, section 4.2: 61 layers, the first 3 dense; without its multi-token prediction.
+        # arXiv 2412.19437, section 4.2: 61 layers, the first 3 dense, a token's experts on 4 of 8 nodes;
+        # without its multi-token prediction.
         Model(
             "deepseek-v3", 61, 7168, 128, 128, 128, 18432, True, 129280, 4096, tied_embeddings=False,
-            moe=Moe(256, 8, 2048, 1, 3), mla=Mla(1536, 512, 128, 64, 128),
+            moe=Moe(256, 8, 2048, 1, 3, groups=8, groups_per_token=4), mla=Mla(1536, 512, 128, 64, 128),
         ),
         # arXiv 2505.09388, table 2, and its config.json: every layer has 128 experts, none is shared.
         Model(

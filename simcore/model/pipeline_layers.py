@@ -9,7 +9,7 @@ Import from here: `PipelineLayers`, `count_layout_chunks`, `is_count`, `resolve_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.sizes import Model
@@ -40,12 +40,12 @@ def resolve_layers(
     parameters: ModelParameters,
     pp: int,
     chunks: int,
-    stage_of: Callable[[int], int],
+    route: Sequence[int],
     diagnostics: list[Diagnostic],
 ) -> PipelineLayers:
     """Returns the layers of each position; what is assumed is appended to `diagnostics`.
 
-    stage_of: the stage of a position. Raises `UsageError` for layers that do not fit, with what would.
+    route: the stage of each position. Raises `UsageError` for layers that do not fit, with what would.
     """
     counts_ends = parameters.account_for_embedding or parameters.account_for_loss
     if parameters.pipeline_layout is not None:
@@ -71,7 +71,7 @@ def resolve_layers(
     else:
         by_stage = [(size,) for size in _assume_stages(model, pp, diagnostics)]
     remaining = [iter(sizes) for sizes in by_stage]
-    return PipelineLayers(tuple(next(remaining[stage_of(position)]) for position in range(pp * chunks)))
+    return PipelineLayers(tuple(next(remaining[stage]) for stage in route))
 
 
 def stage_words(by_stage: list[tuple[int, ...]]) -> str:

@@ -51,6 +51,12 @@ class Moe(Struct, frozen=True):
     """Whether the router adds a bias."""
     other: int = 0
     """Further parameters of a layer's routing: gates of shared experts, scales."""
+    groups: int = 0
+    """The groups of experts, by number, of which a token chooses some first (group-limited routing); 0 for
+    none.
+    """
+    groups_per_token: int = 0
+    """How many it chooses."""
 
     @property
     def shared_inner(self) -> int:
@@ -416,7 +422,8 @@ def _check_kind(model: Model, least_ffn: int) -> Model:
             raise UsageError(f"dense_layers: found {moe.dense_layers}, expected 0 to layers {model.layers}")
         if not 0 <= moe.shared_experts <= _MOST_EXPERTS:
             raise UsageError(f"shared_experts: found {moe.shared_experts}, expected 0 to {_MOST_EXPERTS}")
-        _check_sizes(moe, ("shared_ffn", "latent", "other"))
+        _check_sizes(moe, ("shared_ffn", "latent", "other", "groups", "groups_per_token"))
+        _check_groups(moe)
     for part, may_be_0 in (
         (model.mla, ("q_lora_rank",)), (model.delta, ("decay_rank", "gate_rank")), (model.mamba, ()),
         (model.compression, ("ratio",)), (model.indexer, ("heads",)),
@@ -425,6 +432,22 @@ def _check_kind(model: Model, least_ffn: int) -> Model:
         if part is not None:
             _check_sizes(part, may_be_0)
     return model
+
+
+def _check_groups(moe: Moe) -> None:
+    """Raises `UsageError` for groups of experts that cannot be."""
+    groups, per_token = moe.groups, moe.groups_per_token
+    if not groups and not per_token:
+        return
+    if not groups or moe.experts % groups:
+        fitting = ", ".join(str(divisor) for divisor in _divisors(moe.experts))
+        raise UsageError(f"groups: {groups} does not divide experts {moe.experts}: {fitting} would fit")
+    least = -(-moe.experts_per_token * groups // moe.experts)
+    if not least <= per_token <= groups:
+        raise UsageError(
+            f"groups_per_token: found {per_token}, expected {least} to {groups}, that a token finds its "
+            f"{moe.experts_per_token} experts in"
+        )
 
 
 def _check_sizes(part: Struct, may_be_0: tuple[str, ...]) -> None:

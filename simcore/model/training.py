@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import cached_property
+from itertools import accumulate
 
 from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import DEFAULT_ENGINE, ENGINES
@@ -13,7 +15,7 @@ from simcore.model.imbalance import ExpertLoads, expert_loads, layer_loads, mean
 from simcore.model.inference import InferenceStep, resolve_step
 from simcore.model.packing import Packing, pack_documents
 from simcore.model.pipeline_layers import count_layout_chunks, is_count, resolve_layers, stage_words
-from simcore.model.sizes import Model
+from simcore.model.sizes import Model, Moe
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
 from simcore.ranks import ranks_of_domain
@@ -45,7 +47,7 @@ MEGATRON_SCHEDULES = ("1f1b", "interleaved")
 _MOST_MICROBATCHES = 1 << 20
 
 
-class Training(Struct, frozen=True):
+class Training(Struct, frozen=True, dict=True):
     """A model on a layout, with all options resolved.
 
     world = tp x cp x dp x pp; the groups of experts are made from cp x dp (and tp).
@@ -211,6 +213,8 @@ class Training(Struct, frozen=True):
         moe = self.model.moe
         assert moe is not None
         nodes = self.ep // (self.ep_node or self.ep)
+        if moe.groups and not self.node_limit and not moe.groups % nodes:
+            return _copies_of_groups(moe, nodes)
         allowed_nodes = self.node_limit or nodes
         each = moe.experts // nodes
         allowed_experts = allowed_nodes * each
@@ -259,16 +263,28 @@ class Training(Struct, frozen=True):
         """The chunks of a stage, those of the other stage whose layers it has included."""
         return range(2 if self.placement == "both-ways" else self.chunks)
 
+    @cached_property
+    def _routes(self) -> tuple[tuple[int, ...], ...]:
+        """The stage at each position of each route of a micro-batch."""
+        return self.routes or _routes_of(self.placement, self.pp, self.chunks)
+
+    @cached_property
+    def _positions(self) -> list[list[int]]:
+        """The position of each chunk of each stage."""
+        positions: list[list[int]] = [[] for _ in range(self.pp)]
+        for route in self._routes:
+            for position, stage in enumerate(route):
+                positions[stage].append(position)
+        return positions
+
+    @cached_property
+    def _first_layers(self) -> list[int]:
+        """The first layer of each position."""
+        return list(accumulate(self.position_layers, initial=0))
+
     def position(self, stage: int, chunk: int) -> int:
         """Returns the position of a chunk on the route of a micro-batch: 0 has the embedding."""
-        if self.routes:
-            copy, index = divmod(chunk, self.chunks)
-            return [at for at, there in enumerate(self.routes[copy]) if there == stage][index]
-        if self.placement == "loop":
-            return chunk * self.pp + stage
-        if chunk == 0:
-            return stage
-        return (2 * self.pp if self.placement == "v" else self.pp) - 1 - stage
+        return self._positions[stage][chunk]
 
     def is_last(self, stage: int, chunk: int) -> bool:
         """Returns whether a chunk has the output layer and the loss."""
@@ -278,18 +294,16 @@ class Training(Struct, frozen=True):
         """Returns whether a chunk gets its activation from its own stage, and whether it leaves it there, as
         at the turn of a V.
         """
-        if not self.routes:
-            turns = self.placement == "v" and stage == self.pp - 1
-            return turns and chunk > 0, turns and chunk == 0
-        route = self.routes[chunk // self.chunks]
+        if self.placement == "loop":
+            return False, False
+        route = self._routes[chunk // self.chunks]
         at = self.position(stage, chunk)
         return at > 0 and route[at - 1] == stage, at + 1 < len(route) and route[at + 1] == stage
 
     def layers_of(self, stage: int, chunk: int) -> range:
         """Returns the layers of a virtual stage, which go along the route of a micro-batch."""
         position = self.position(stage, chunk)
-        first = sum(self.position_layers[:position])
-        return range(first, first + self.position_layers[position])
+        return range(*self._first_layers[position : position + 2])
 
     @property
     def cp_ring(self) -> int:
@@ -431,7 +445,7 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
         parameters,
         pp,
         chunks,
-        lambda position: _stage_of(position, pp, placement, parameters.routes),
+        (parameters.routes or _routes_of(placement, pp, chunks))[0],
         diagnostics,
     )
     if pp > 1 and chunks == 1 and parameters.virtual_stages is None and parameters.schedule is None:
@@ -470,6 +484,8 @@ def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     training = replace(training, etp=_expert_tensor_degree(training, parameters))
     training = replace(training, capacity=_padded_capacity(training, parameters))
     training = _with_dispatch(training, parameters)
+    if training.ep_node and model.moe and model.moe.groups and parameters.node_limit is None:
+        assumed("node_limit", *_words_of_groups(training, model.moe))
     training = _with_loads(training, parameters)
     training = replace(training, packing=_packing(training, parameters))
     return replace(training, diagnostics=tuple(diagnostics))
@@ -739,7 +755,34 @@ def _with_dispatch(training: Training, parameters: ModelParameters) -> Training:
         return training
     if parameters.expert_imbalance is not None:
         raise UsageError("--dispatch hierarchical with --expert-imbalance: one of the two would fit")
+    if limit is None and moe.groups and not nodes % moe.groups:
+        limit = moe.groups_per_token * nodes // moe.groups
     return replace(training, ep_node=inside, node_limit=limit or 0)
+
+
+def _words_of_groups(training: Training, moe: Moe) -> tuple[str, str]:
+    """Returns (where the experts of a token are taken to be, why)."""
+    nodes, limit = training.ep // training.ep_node, training.node_limit
+    groups_words = f"{moe.groups_per_token} of {moe.groups} groups"
+    if limit:
+        return f"{limit}", f"the {groups_words} of a token's experts lie on so many of {nodes} nodes"
+    if moe.groups % nodes:
+        return "none", f"the {moe.groups} groups of experts do not lie on whole nodes, which are {nodes}"
+    on_node = moe.groups // nodes
+    return f"{groups_words} of experts", f"of which {on_node} lie on each of {nodes} nodes"
+
+
+def _copies_of_groups(moe: Moe, nodes: int) -> float:
+    """Returns to how many nodes a token goes, each of which has as many groups of experts."""
+    on_node, each, per_token = moe.groups // nodes, moe.experts // moe.groups, moe.groups_per_token
+    # A node is missed by what is chosen in the other chosen groups, however many of those are on it.
+    missed = sum(
+        math.comb(on_node, here) * math.comb(moe.groups - on_node, per_token - here)
+        * math.comb((per_token - here) * each, moe.experts_per_token)
+        for here in range(min(on_node, per_token) + 1)
+    )  # fmt: skip
+    choices = math.comb(moe.groups, per_token) * math.comb(per_token * each, moe.experts_per_token)
+    return nodes * (1 - missed / choices)
 
 
 def _ranks_in_node(training: Training, parameters: ModelParameters) -> int:
@@ -1041,13 +1084,13 @@ def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]: 
     return size, batch
 
 
-def _stage_of(position: int, pp: int, placement: str, routes: tuple[tuple[int, ...], ...]) -> int:
-    """Returns the stage of a position on the route of a micro-batch."""
-    if routes:
-        return routes[0][position]
-    if placement == "v" and position >= pp:
-        return 2 * pp - 1 - position
-    return position % pp
+def _routes_of(placement: str, pp: int, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """Returns the stage at each position of each route of a placement that no schedule file states."""
+    there = tuple(range(pp))
+    back = there[::-1]
+    if placement == "both-ways":
+        return there, back
+    return (there + back,) if placement == "v" else (there * chunks,)
 
 
 def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:

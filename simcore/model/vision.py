@@ -32,8 +32,9 @@ def _size(table: Table, default: int, *names: str) -> int:
     return default
 
 
-def _linear(inner: int, out: int, bias: bool = True) -> int:
-    return inner * out + (out if bias else 0)
+def _linear(inner: int, out: int) -> int:
+    """Returns those of a linear with a bias."""
+    return inner * out + out
 
 
 def _vit_layers(tower: Table, hidden: int, ffn: int, layers: int) -> int:

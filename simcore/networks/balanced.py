@@ -15,6 +15,7 @@ from simcore.flows.collectives import estimate_flows, make_rings
 from simcore.flows.routes import Router
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic
 from simcore.layout import Layout
+from simcore.networks.in_flight import FlowsInFlight
 from simcore.program.ops import KIND_OF_STREAM
 from simcore.records import NamedTuple
 from simcore.topology import Topology
@@ -53,17 +54,16 @@ class _Pattern(NamedTuple):
     """Of the first rank, a flow in its server and one to another, where there are these."""
 
 
-class BalancedTransport:
-    """The flows of a run by class; satisfies `PortTransport`."""
+class BalancedTransport(FlowsInFlight):
+    """The flows of a run by class."""
 
     def __init__(self, topology: Topology, rules: FlowRules, layout: Layout, folding: Folding) -> None:
+        super().__init__(FlowTraffic(topology, rules))
         self._topology = topology
         self._layout = layout
         self._folding = folding
-        self._traffic = FlowTraffic(topology, rules)
         self._router = Router(topology)
         self._first = [one.ranks.blocks[0].first for one in folding.classes]
-        self._over: list[object] = []
         self._patterns: dict[tuple[GroupKind, str, tuple[int, ...]], _Pattern] = {}
         self._paths: dict[tuple[_Pattern | tuple[int, int], tuple[int, ...]], Any] = {}
         self._flows = 0
@@ -85,9 +85,9 @@ class BalancedTransport:
         stream: int,
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
-        self._traffic.now = max(now, self._traffic.now)
+        self.traffic.now = max(now, self.traffic.now)
         if not payload.size:
-            self._over.append(token)
+            self.over.append(token)
             return
         if payload.algorithm not in ("", "ring"):
             raise UsageError(
@@ -109,7 +109,7 @@ class BalancedTransport:
             members = self._layout.group_size(key[0])
             self._flows += estimate_flows(payload.collective, members, self._topology.gpus_per_server)
         share = max(payload.size // pattern.shares, 1)
-        self._traffic.send_weighted(
+        self.traffic.send_weighted(
             self._delay_ns(pattern, share),
             self._uses(pattern, classes),
             share * pattern.steps,
@@ -117,32 +117,12 @@ class BalancedTransport:
             token,
         )
 
-    def next_ns(self) -> int | None:
-        """Returns when something happens next; None when no flow is in flight."""
-        return self._traffic.now if self._over else self._traffic.next_ns()
-
-    def finished(self, now: int) -> list[object]:
-        """Returns the tokens of what is over at `now`, in the order in which it ended."""
-        self._traffic.run_until(now)
-        over, self._over = self._over, []
-        return over
-
-    def settle(self, now: int) -> None:
-        """Shares links anew, after all starts and ends of `now`."""
-        self._traffic.settle()
-
-    def uses(self) -> None:
-        """Returns None: links are in `flow_report`."""
-
-    def heat(self) -> None:
-        """Returns None, as `uses`."""
-
     def flow_report(self) -> FlowReport:
         """Returns what the links of one rank of each class carried, and when the last flow ended."""
-        return self._traffic.report()._replace(flows=self._flows, control="")
+        return super().flow_report()._replace(flows=self._flows, control="")
 
     def _end(self, token: object, _: int) -> None:
-        self._over.append(token)
+        self.over.append(token)
 
     def _groups(self, kind: GroupKind, classes: tuple[int, ...]) -> Iterator[list[int]]:
         """Returns the groups of a kind that these classes are in."""
@@ -152,7 +132,7 @@ class BalancedTransport:
                 yield ranks
 
     def _make_pattern(self, kind: GroupKind, collective: str, classes: tuple[int, ...]) -> _Pattern:
-        topology, rules = self._topology, self._traffic.rules
+        topology, rules = self._topology, self.traffic.rules
         groups = list(self._groups(kind, classes))
         outer_flows: list[tuple[int, int]] = []
         inner = outer = shares = steps = 1
@@ -223,10 +203,10 @@ class BalancedTransport:
 
     def _delay_ns(self, pattern: _Pattern, share: int) -> int:
         """Returns what steps take beside their bytes: sends, hops, acknowledgements, ns."""
-        rules = self._traffic.rules
+        rules = self.traffic.rules
         tail = 0
         for source, target in pattern.ends:
             route = self._router.route(source, target)
             if route is not None:
-                tail = max(tail, self._traffic.tail_ns(route, share))
+                tail = max(tail, self.traffic.tail_ns(route, share))
         return pattern.steps * (rules.start_ns + tail)

@@ -19,6 +19,7 @@ from simcore.flows.packets import finer_rules, make_traffic, slowed_rules
 from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, rules_of
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
+from simcore.networks.in_flight import FlowsInFlight
 from simcore.networks.model import (
     GroupCollective,
     Network,
@@ -63,16 +64,15 @@ class FlowPayload(NamedTuple):
         return self if factor == 1.0 else self._replace(size=round(self.size * factor))
 
 
-class FlowTransport:
-    """The flows of a run; satisfies `PortTransport`. ranks: the GPU of each rank class of the engine. job:
-    the number of the run, of several that share the traffic.
+class FlowTransport(FlowsInFlight):
+    """The flows of a run. ranks: the GPU of each rank class of the engine. job: the number of the run, of
+    several that share the traffic.
     """
 
     def __init__(self, traffic: FlowTraffic, ranks: Sequence[int], job: int = 0) -> None:
-        self.traffic = traffic
+        super().__init__(traffic)
         self._ranks = ranks
         self._job = job
-        self._over: list[object] = []
         # Collectives that some members have begun, and what their members wait with.
         self._collectives: dict[object, Collective] = {}
         self._tokens: dict[object, dict[int, object]] = {}
@@ -96,17 +96,17 @@ class FlowTransport:
                 ranks,
                 payload.collective,
                 payload.size,
-                lambda _: self._over.append(token),
+                lambda _: self.over.append(token),
                 label,
                 payload.algorithm,
             )
         elif not payload.size:
-            self._over.append(token)
+            self.over.append(token)
         else:
             source, target = self._ranks[senders[0]], self._ranks[receivers[0]]
             delay = self.traffic.rules.start_ns
             self.traffic.send(
-                delay, source, target, payload.size, lambda *_: self._over.append(token), None, label
+                delay, source, target, payload.size, lambda *_: self.over.append(token), None, label
             )
 
     def _label(self, now: int, stream: int, sender: int) -> int:
@@ -135,39 +135,15 @@ class FlowTransport:
             ranks = sorted(self._ranks[index] for index in members)
             collective = make_collective(
                 self.traffic, ranks, payload.collective, payload.size, lambda _: None,
-                self._label(now, stream, member), lambda rank: self._over.append(tokens[rank]),
+                self._label(now, stream, member), lambda rank: self.over.append(tokens[rank]),
                 payload.algorithm,
             )  # fmt: skip
             if collective is None:
-                self._over.append(token)
+                self.over.append(token)
                 return
             self._collectives[key] = collective
         tokens[self._ranks[member]] = token
         self._collectives[key].begin(self._ranks[member])
-
-    def next_ns(self) -> int | None:
-        """Returns when something happens next; None when no flow is in flight."""
-        return self.traffic.now if self._over else self.traffic.next_ns()
-
-    def finished(self, now: int) -> list[object]:
-        """Returns the tokens of what is over at `now`, in the order in which it ended."""
-        self.traffic.run_until(now)
-        over, self._over = self._over, []
-        return over
-
-    def settle(self, now: int) -> None:
-        """Shares links anew, after all starts and ends of `now`."""
-        self.traffic.settle()
-
-    def uses(self) -> None:
-        """Returns None: links are in `flow_report`."""
-
-    def heat(self) -> None:
-        """Returns None, as `uses`."""
-
-    def flow_report(self) -> FlowReport:
-        """Returns what the links carried, and when the last flow ended."""
-        return self.traffic.report()
 
 
 class FlowNetwork(SimulatedAlone):

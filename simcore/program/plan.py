@@ -587,7 +587,7 @@ def _merge_part(segment: OpSegment, plan: Plan, gathers: Gathers | None) -> OpSe
         waits.setdefault(position, []).append(waited)
     begin_order: dict[int, int] = {}
     steps: list[Any] = []
-    # By stream how many of the gathers are counted_gathers.
+    # By stream how many of the gathers have come.
     counted_gathers = dict.fromkeys(marks, 0)
     for op in range(len(ops) + 1):
         for waited in waits.get(op, ()):

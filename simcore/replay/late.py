@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 
 from simcore.measured.matching import Call, name_of
 from simcore.records import NamedTuple, Struct
-from simcore.sources.measured import BUBBLE, WAIT
+from simcore.sources.measured import BUBBLE, IDLE, WAIT
 from simcore.sources.measured_graph import MeasuredGraph
+from simcore.sources.rendezvous import Rendezvous
 from simcore.trace.accounts import Accounts
 
-# A table for `translate`: 1 for accounts of waits for another rank.
+# Tables for `translate`: 1 for accounts of waits for another rank, and for idle time.
 _WAITS = bytes(account in (WAIT, BUBBLE) for account in range(256))
+_IDLE = bytes(account == IDLE for account in range(256))
 
 
 class LateArrival(NamedTuple):
@@ -43,6 +45,41 @@ def waits_of(
         yield LateArrival(*times, segment_index, *graph.find_last_arrival(rank, segment_index, ends))
 
 
+def find_cut_waits(
+    graph: MeasuredGraph, replayed_ends: Sequence[int], accounts: Sequence[Accounts]
+) -> list[list[LateArrival]]:
+    """Returns by rank the idle times before a communication, beyond that of the member that comes last, in
+    order: waiting that the files have cut off. replayed_ends: of the replay, which tells who comes last.
+    """
+    idle = [_idle_by_end(of_rank) for of_rank in accounts]
+    waits: list[list[LateArrival]] = [[] for _ in accounts]
+    for rank, of_rank in enumerate(waits):
+        segments, reached = graph.rendezvous.segments[rank], 0
+        for segment in range(len(segments)):
+            if not graph.can_wait(rank, segment):
+                continue
+            late, late_segment = graph.find_last_arrival(rank, segment, replayed_ends)
+            meeting = segments.meeting[segment]
+            came = segment if meeting < 0 else dict(graph.rendezvous.coming(meeting))[rank]
+            end = segments.start[came]
+            begin = max(idle[rank].get(end, end), reached)
+            late_begin = graph.rendezvous.segments[late].start[late_segment]
+            end -= late_begin - idle[late].get(late_begin, late_begin)
+            if late != rank and begin < end:
+                of_rank.append(LateArrival(begin, end, segment, late, late_segment))
+                reached = end
+    return waits
+
+
+def _idle_by_end(accounts: Accounts) -> dict[int, int]:
+    """Returns when each idle time of a rank begins, by its end; those with nothing between are one."""
+    begins: dict[int, int] = {}
+    for index in compress(range(len(accounts.account)), accounts.account.translate(_IDLE)):
+        begin, end = accounts.edge[index], accounts.edge[index + 1]
+        begins[end] = begins.get(begin, begin)
+    return begins
+
+
 class RankWaiting(Struct, frozen=True):
     """How long rank `early` waits for rank `late` in the operation `name`."""
 
@@ -55,15 +92,15 @@ class RankWaiting(Struct, frozen=True):
     ns: int
 
 
-def find_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[RankWaiting]:
-    """Returns who waits for whom, the longest first; ranks by their ids."""
+def find_waits(rendezvous: Rendezvous, waits: Iterable[Iterable[LateArrival]]) -> list[RankWaiting]:
+    """Returns who waits for whom, the longest first; ranks by their ids. waits: of each rank."""
     waited: dict[tuple[int, int, str, bool], int] = {}
-    ranks = graph.rendezvous.run.ranks
-    for rank, account in enumerate(accounts):
-        segments = graph.rendezvous.segments[rank]
-        for wait in waits_of(graph, ends, rank, account):
+    ranks = rendezvous.run.ranks
+    for rank, of_rank in enumerate(waits):
+        segments = rendezvous.segments[rank]
+        for wait in of_rank:
             call = Call(rank, segments.op[wait.segment], segments.sub[wait.segment])
             key = (ranks[rank].rank, ranks[wait.rank].rank, name_of(ranks[rank], call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + wait.ns
-    waits = [RankWaiting(*key, ns) for key, ns in waited.items()]
-    return sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late, wait.name))
+    sums = [RankWaiting(*key, ns) for key, ns in waited.items()]
+    return sorted(sums, key=lambda wait: (-wait.ns, wait.early, wait.late, wait.name))

@@ -106,6 +106,7 @@ def find_product_use(run: MeasuredRun, step: MeasuredStep, step_ns: int) -> Prod
 
         model = find_model(step.model)[0]
     throughput, assumed = _model_throughput(run, step, reader, model)
+    assumed = (*assumed, *reader.packed_words())
     name = model.name if model is not None else None
     ranks, lines = tuple(reader.ranks), tuple(reader.lines())
     return ProductUse(gpu.name, name, step_ns, ranks, lines, throughput, assumed, reader.reason)
@@ -223,6 +224,31 @@ def _calls_of_step(trace: RankTrace, of_file: FileProducts, ns_of: dict[int, int
     ]  # fmt: skip
 
 
+class _Packed:
+    """The sequences of packed attention, and how much longer they take at their peak than equally long ones,
+    at least and at most, s.
+    """
+
+    def __init__(self) -> None:
+        self.sequences = self.tokens = 0
+        self.least = self.most = 0.0
+
+    def add(self, product: Product, count: int, seconds: float) -> None:
+        from simcore.kineto.product_shapes import packed_range
+
+        sequences, tokens = product.sizes[:2]
+        self.sequences += count * sequences
+        self.tokens += count * sequences * tokens
+        least, most = packed_range(product)
+        self.least += seconds * (least - 1)
+        self.most += seconds * (most - 1)
+
+    @property
+    def mean(self) -> int:
+        """The tokens of a sequence."""
+        return round(self.tokens / self.sequences)
+
+
 class _RunProducts:
     """The products of each rank. reason: why there are none, "" where there are."""
 
@@ -231,6 +257,7 @@ class _RunProducts:
         self.sums: dict[_Key, _Sum] = {}
         self.ranks: list[RankProducts] = []
         self.calls: list[_RankCalls] = []
+        self.packed = _Packed()
         self.reason = ""
         if not _is_kineto(run):
             self.reason = "its format records no shapes"
@@ -266,6 +293,8 @@ class _RunProducts:
             causal_at_peak += product.causal_flops * count / peak
             if not is_again:
                 once_at_peak += product.model_flops * count / peak
+            if product.is_packed:
+                self.packed.add(product, count, product.flops * count / peak)
         seconds = self.step_ns / 1e9 or float("inf")
         ns = sum(one.ns for one in of_rank.sums.values())
         calls = sum(one.calls for one in of_rank.sums.values())
@@ -275,6 +304,21 @@ class _RunProducts:
                 once_at_peak / seconds, calls, unknown_peak, of_rank.shapeless_count, of_rank.shapeless_ns,
             )
         )  # fmt: skip
+
+    def packed_words(self) -> list[str]:
+        """Returns what is assumed of sequences behind one another, with what HFU would be at least and at
+        most.
+        """
+        packed, ranks = self.packed, len(self.ranks)
+        if not packed.sequences:
+            return []
+        hfu = sum(rank.hfu for rank in self.ranks) / ranks
+        seconds = ranks * self.step_ns / 1e9 or float("inf")
+        least, most = (f"{100 * (hfu + more / seconds):.3g}" for more in (packed.least, packed.most))
+        return [
+            f"packed sequences as long as their mean, {packed.mean} tokens, as traces have none of their "
+            f"lengths; with others HFU is {least} to {most} %"
+        ]
 
     def lines(self) -> list[ProductLine]:
         """Returns the products, equal ones as a line, what takes longest first."""
@@ -387,7 +431,9 @@ def _model_throughput(
     without_head = bool(table) and world == 1 and not reader_has_width(reader, table)
     if without_head:
         assumed.append("no output layer: no product is as wide as the vocabulary")
-    flops = _forward_flops(model, seq, False, without_head), _forward_flops(model, seq, True, without_head)
+    # Of packed sequences the shape of the look-up is all of them.
+    attended = reader.packed.mean if reader.packed.sequences and step.seq is None else seq
+    flops = tuple(_forward_flops(model, attended, is_causal, without_head) for is_causal in (False, True))
     seconds = reader.step_ns / 1e9 or float("inf")
     each = tokens / seconds / world
     precision = _main_precision(reader)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,7 @@ from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, replace
 from simcore.replay.idle import HostGap, gaps_of
-from simcore.replay.late import RankWaiting, find_waits
+from simcore.replay.late import LateArrival, RankWaiting, find_cut_waits, find_waits, waits_of
 from simcore.replay.parameters import Replay, Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.path_words import MeasuredPath
@@ -317,6 +317,18 @@ class ReplayedRun(Run):
         return self.graph.measured_ends if ends == self.graph.measured_ends else ends
 
     @cached_property
+    def causing_ends(self) -> array[int]:
+        """The ends by which one waits for another, ns: those of the replay where files have cut waiting off,
+        so that a rank that waited seems to have held itself.
+        """
+        return self.base.ends if self.has_cut_waits else self.ends
+
+    @property
+    def has_cut_waits(self) -> bool:
+        """Whether its times are those of files that have cut waiting off."""
+        return self.scales is None and self.together and self.durations.takes_idle_as_waiting
+
+    @cached_property
     def times(self) -> SegmentTimes:
         """When the segments start and end."""
         return self.graph.times(self.ends)
@@ -335,7 +347,10 @@ class ReplayedRun(Run):
         return compute_gradients(self.base.trace_graph, self.base.durations_ns, kind_of, scales_of)
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        return measured_graph(self.graph, self.ends, self.step_time_ns, lambda: self.durations_ns)
+        replayed_ends = self.causing_ends if self.has_cut_waits else None
+        return measured_graph(
+            self.graph, self.ends, self.step_time_ns, lambda: self.durations_ns, replayed_ends
+        )
 
     @cached_method
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
@@ -465,7 +480,19 @@ class ReplayedRun(Run):
     @cached_property
     def waiting(self) -> list[RankWaiting]:
         """Who waits for whom, the longest first; empty where the ranks have no common time."""
-        return find_waits(self.graph, self.ends, self.accounts)
+        return find_waits(self.rendezvous, map(self.waits_of, self.all_ranks))
+
+    def waits_of(self, rank: int) -> Iterable[LateArrival]:
+        """Returns each time that a rank (its index) waits for another, in order; where the files have cut
+        waiting off, the idle time that was it.
+        """
+        if not self.has_cut_waits:
+            return waits_of(self.graph, self.ends, rank, self.accounts[rank])
+        return self._cut_waits[rank]
+
+    @cached_property
+    def _cut_waits(self) -> list[list[LateArrival]]:
+        return find_cut_waits(self.graph, self.causing_ends, self.accounts)
 
     @cached_property
     def path_source(self) -> MeasuredPath:
@@ -554,7 +581,9 @@ def _replay_rank(
     sub_start, sub_end = _columns(all_subs)
     replayed_ops = replace(ops, start=op_start, end=op_end)
     window = None if rank.window is None else (moves.time(rank.window[0]), end[-1] if end else 0)
-    return replace(rank, ops=replayed_ops, subs=replace(subs, start=sub_start, end=sub_end), window=window)
+    windows = tuple((step, moves.time(begin), moves.time(over)) for step, begin, over in rank.step_windows)
+    replayed_subs = replace(subs, start=sub_start, end=sub_end)
+    return replace(rank, ops=replayed_ops, subs=replayed_subs, window=window, step_windows=windows)
 
 
 def _columns(spans: list[tuple[int, int]]) -> tuple[array[int], array[int]]:

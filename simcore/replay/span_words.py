@@ -88,7 +88,7 @@ def find_effects(results: ReplayedRun, rank: int, own_segments: list[int]) -> li
     """Returns what waits for the segments of one operation: other ranks, then what its rank does next."""
     if not own_segments:
         return []
-    graph, ends = results.graph, results.ends
+    graph, ends = results.graph, results.causing_ends
     dependencies: list[Dependency] = []
     for segment in reversed(own_segments):
         dependencies += _find_receives(results, rank, segment)
@@ -118,7 +118,7 @@ def _waited_for(results: ReplayedRun, rank: int, segment: int) -> list[Dependenc
     )
     node = START if meeting == NONE else graph.meetings[meeting]
     dependencies = []
-    for cause in graph.find_causes(rank, segment, results.ends):
+    for cause in graph.find_causes(rank, segment, results.causing_ends):
         words = _words(results, Neighbours(node, rank, cause))
         dependencies.append(_dependency(results, *of.span_of_cause(cause), words))
     return dependencies

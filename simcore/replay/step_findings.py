@@ -4,7 +4,6 @@ its peers, and why steps take longer than they need, where one part explains mos
 
 from __future__ import annotations
 
-from statistics import median_high
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from simcore.diagnostics import Cancelled
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 # A part explains a slowdown if most of it goes with that part alone; a smaller slowdown needs no reason.
 MOST, LEAST = 0.5, 1.02
-# A rank that is late in more of the steps than this is a slow rank.
-OFTEN = 0.5
 
 PartName: TypeAlias = Literal["rank", "stage", "gc", "sequence", "kind"]
 
@@ -44,14 +41,8 @@ class Cause(Struct, frozen=True):
 class StepFindings(Struct, frozen=True):
     """What is found in the steps of a run; None for what is not known, or not so."""
 
-    late_rank: int | None
-    """The rank that is late in most of the steps."""
-    late_steps: int
-    """In how many it is the one that is late by most."""
-    late_ns: int
-    """By how much in the middle of these."""
     as_peers: AsPeers | None
-    """The run were it as its peers."""
+    """The run were its slow rank as its peers."""
     slowdown: Slowdown | None
     cause: Cause | None
 
@@ -63,20 +54,15 @@ def find_in_steps(
     are replayed. Raises `Cancelled`.
     """
     costs = make_costs(run.measured)
-    rank, count = next(iter(table.recurrence), (None, 0))
     slowdown = None if costs is None else costs.slowdown()
-    late_ns, as_peers = 0, None
-    if rank is None or count <= OFTEN * len(table):
-        rank = None
-    else:
-        late_ns = median_high(row.late_ns for row in table.rows if row.last_rank == rank)
+    slow, as_peers = table.slow_rank, None
+    if slow is not None:
         as_peers = (
-            _replay_on_time(run, table, rank, cancelled, progress)
+            _replay_on_time(run, table, slow.rank, cancelled, progress)
             if costs is None
-            else costs.as_peers(rank, progress)
+            else costs.as_peers(slow.rank, progress)
         )
-    cause = None if slowdown is None else find_cause(slowdown)
-    return StepFindings(rank, count if rank is not None else 0, late_ns, as_peers, slowdown, cause)
+    return StepFindings(as_peers, slowdown, None if slowdown is None else find_cause(slowdown))
 
 
 def find_cause(slowdown: Slowdown) -> Cause | None:

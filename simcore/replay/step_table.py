@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import add, mul, sub
+from statistics import median_high
 
 from simcore.measured.step_columns import COMM, KIND_WORDS, OTHER, CallColumns, CallKey, RankSteps
 from simcore.records import NamedTuple
@@ -26,6 +27,8 @@ _AT_ONCE = 20
 LATE_SHARE = 0.01
 # Medians over more steps are those of so many of them: 384 columns of 10,000 steps would take 0.8 s.
 _MOST_SORTED = 1_001
+# A rank that is late by most in more of the steps than this is a slow rank.
+_OFTEN = 0.5
 # A rank without that step.
 ABSENT = -1
 
@@ -44,6 +47,16 @@ class StepRow(NamedTuple):
     """The rank that is late by most, None where none is."""
     late_ns: int
     """By how much."""
+
+
+class SlowRank(NamedTuple):
+    """The rank that is late by most in most of the steps."""
+
+    rank: int
+    steps: int
+    """In how many it is so."""
+    late_ns: int
+    """By how much in the middle of these."""
 
 
 class Difference(NamedTuple):
@@ -160,11 +173,17 @@ class StepTable:
     @cached_property
     def recurrence(self) -> list[tuple[int, int]]:
         """(rank, in how many steps it is the one that is late by most), the most often first."""
-        counts = Counter(row.last_rank for row in self.rows if row.last_rank is not None)
-        return sorted(
-            ((rank, count) for rank, count in counts.items() if rank is not None),
-            key=lambda one: (-one[1], one[0]),
-        )
+        counts = Counter(rank for row in self.rows if (rank := row.last_rank) is not None)
+        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+
+    @cached_property
+    def slow_rank(self) -> SlowRank | None:
+        """The rank that is late by most in most of the steps; None where none is."""
+        rank, count = next(iter(self.recurrence), (-1, 0))
+        if count <= _OFTEN * len(self):
+            return None
+        late_ns = median_high(row.late_ns for row in self.rows if row.last_rank == rank)
+        return SlowRank(rank, count, late_ns)
 
     @cached_property
     def sorted_ns(self) -> list[int]:
@@ -254,7 +273,7 @@ def _find_waits(rank_steps: Sequence[RankSteps], one_clock: bool) -> _Waits:
         if len({index for index, _ in some}) < max(len(some), 2):
             continue
         are_known = True
-        for aligned_calls in _align(rank_steps, some):
+        if aligned_calls := _align(rank_steps, some):
             _add_waits(aligned_calls, inside, before, one_clock)
     for index, one in enumerate(rank_steps):
         # What compute hides is no waiting.
@@ -277,9 +296,9 @@ def _meeting_key(key: CallKey, rank: int) -> object | None:
 
 def _align(
     rank_steps: Sequence[RankSteps], some: list[tuple[int, CallColumns]]
-) -> list[list[tuple[int, CallColumns]]]:
+) -> list[tuple[int, CallColumns]]:
     """Returns the calls of all members, the n-th of a step with each other, of the steps in which all have as
-    many.
+    many; [] where there is no such step.
     """
 
     def step_numbers(index: int, calls: CallColumns) -> Sequence[int]:
@@ -288,7 +307,7 @@ def _align(
 
     of_members = [step_numbers(*one) for one in some]
     if all(own == of_members[0] for own in of_members):
-        return [some]
+        return some
     counts = [Counter(own) for own in of_members]
     equal = {
         step_number
@@ -307,7 +326,7 @@ def _align(
     for (index, calls), own in zip(some, of_members, strict=True):
         columns = (keep(column, own) for column in (calls.row, calls.start, calls.end, calls.idle))
         aligned_calls.append((index, CallColumns(*columns)))
-    return [aligned_calls]
+    return aligned_calls
 
 
 def _add_waits(

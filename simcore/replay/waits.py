@@ -94,10 +94,7 @@ _MOST_WAITS = 20_000
 
 def wait_stretches(results: ReplayedRun) -> list[list[LateArrival]]:
     """Returns the waits of each rank, in order; an empty list if there are more than `_MOST_WAITS`."""
-    waits = [
-        [*waits_of(results.graph, results.ends, rank, accounts)]
-        for rank, accounts in enumerate(results.accounts)
-    ]
+    waits = [[*results.waits_of(rank)] for rank in results.all_ranks]
     return waits if sum(map(len, waits)) <= _MOST_WAITS else []
 
 
@@ -114,8 +111,9 @@ def clip_waits(waits: list[LateArrival], start: int, end: int) -> Iterator[LateA
 
 def longest_wait(results: ReplayedRun, early: int, name: str) -> tuple[int, int] | None:
     """Returns (start, end) of the longest time that a rank (its index) waits in an operation of this name."""
-    waits = waits_of(results.graph, results.ends, early, results.accounts[early])
-    waits_of_name = (wait for wait in waits if segment_name(results, early, wait.segment) == name)
+    waits_of_name = (
+        wait for wait in results.waits_of(early) if segment_name(results, early, wait.segment) == name
+    )
     longest = max(waits_of_name, key=lambda wait: wait.ns, default=None)
     return None if longest is None else (longest.start, longest.end)
 

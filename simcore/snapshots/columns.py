@@ -24,7 +24,6 @@ _ACTION_OF = {name: index for index, name in enumerate(ACTIONS)}
 UNKNOWN = len(ACTIONS)
 # `active_awaiting_free` is the older word.
 STATES = {"active_allocated": 0, "active_pending_free": 1, "active_awaiting_free": 1, "inactive": 2}
-FREE = 2
 _SEGMENT_KEYS = ("device", "address", "total_size", "stream")
 _EVENT_KEYS = ("addr", "size", "stream", "time_us", "action", "frames")
 _EVENT = itemgetter(*_EVENT_KEYS)

@@ -101,8 +101,6 @@ class History:
     def __init__(self, device: DeviceRecord) -> None:
         self.device = device
         self.events = device.events
-        self.unreleased = 0
-        """Allocations of the events that are in no block and that no event gives back."""
 
     # -- allocations ---------------------------------------------------------------------
 
@@ -129,7 +127,6 @@ class History:
             stack.append(which)
             return len(begin) - 1
 
-        later: list[tuple[int, int]] = []
         for event, (action, where) in enumerate(zip(events.action, events.address, strict=True)):
             if action == ALLOC:
                 if where in holding:
@@ -151,10 +148,9 @@ class History:
             if state == ALLOCATED:
                 row = holding.pop(where, None)
                 if row is None:
-                    later.append((add(BEFORE, min(bytes_, _MOST_BYTES), where, which), where))
+                    add(BEFORE, min(bytes_, _MOST_BYTES), where, which)
                 elif not self.device.stacks[stack[row]]:
                     stack[row] = which
-        self.unreleased = len(holding) if self.device.segments else 0
         return Allocations(begin, released, completed, size, address, stack)
 
     @cached_property

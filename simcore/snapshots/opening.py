@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from simcore.diagnostics import Diagnostic, InputError, Severity, printable
-from simcore.flight.opening import bytes_or_path, find_dumps, rank_of_name
+from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.records import replace
 from simcore.snapshots.record import (
     OOM,
@@ -21,24 +19,11 @@ from simcore.snapshots.record import (
     SnapshotRecord,
 )
 from simcore.units import plural
-from simcore.unpickling.process import read_tables
-from simcore.workload.formats import format_of
+from simcore.unpickling.files import FileReader
 from simcore.workload.ignored_files import IgnoredFiles
 
 # The file that makes the columns of a snapshot, in a process of its own.
 COLUMNS = Path(__file__).with_name("columns.py")
-_LISTED = 8
-
-
-def is_snapshot(head: bytes) -> bool:
-    """Returns whether a file begins as a memory snapshot does."""
-    file_format = format_of(head)
-    return file_format is not None and file_format.kind == "snapshot"
-
-
-def find_snapshots(path: str) -> tuple[list[str], IgnoredFiles]:
-    """Returns (the names of the snapshots in a directory, the other files in it)."""
-    return find_dumps(path, is_snapshot)
 
 
 def open_snapshots(path: str, names: Sequence[str], others: IgnoredFiles) -> SnapshotRecord:
@@ -49,71 +34,36 @@ def open_snapshots(path: str, names: Sequence[str], others: IgnoredFiles) -> Sna
     reader = _Reader(path)
     if others.count:
         reader.say("note", "other-files", others.message(", no memory snapshots"))
-    files: list[tuple[int | None, str]] = []
-    by_rank: dict[int, str] = {}
-    for name in sorted(names, key=lambda name: (len(name), name)):
-        rank = rank_of_name(name)
-        if rank is not None and by_rank.setdefault(rank, name) is not name:
-            first, second = printable(by_rank[rank], 80), printable(name, 80)
-            message = f"rank {rank} is in {first} and {second}: the first is shown"
-            reader.say("warning", "repeated-rank", message)
-        else:
-            files.append((rank, os.path.join(path, name)))
-    files.sort(key=lambda file: (file[0] is None, file[0] or 0))
-    return reader.read(files, [lambda of=file: bytes_or_path(of) for _, file in files])
+    return reader.read(reader.files_by_rank(names))
 
 
 def read_snapshot(path: str, data: bytes) -> SnapshotRecord:
     """Returns the record of a single snapshot. Raises InputError where it cannot be read."""
-    return _Reader(path).read([(None, path)], [lambda: data])
+    return _Reader(path).read([(None, path)], data)
 
 
-class _Reader:
+class _Reader(FileReader):
     """Reads snapshots into one record."""
 
+    columns = COLUMNS
+
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.diagnostics: list[Diagnostic] = []
-        self.errors: list[Diagnostic] = []
+        super().__init__(path)
         self.settings: tuple[tuple[str, str], ...] = ()
 
-    def say(self, severity: Severity, code: str, message: str, file: str = "") -> None:
-        self.diagnostics.append(Diagnostic(severity, code, message, file or self.path))
-
-    def read(self, files: Sequence[tuple[int | None, str]], readers: Sequence[Any]) -> SnapshotRecord:
-        """Returns the record. files: (rank by its name, path) of each; readers: return its bytes, or a
-        path.
-        """
-        unread: dict[int, InputError] = {}
-
-        def guarded() -> Iterator[bytes | str]:
-            for index, reader in enumerate(readers):
-                try:
-                    yield reader()
-                except InputError as error:
-                    unread[index] = error
-                    yield b""
-
-        by_file: list[tuple[int | None, list[DeviceRecord]]] = []
-        tables = read_tables(COLUMNS, guarded(), len(files))
-        for index, ((rank, path), table) in enumerate(zip(files, tables, strict=True)):
-            if index in unread:
-                self.errors += unread[index].diagnostics
-            elif isinstance(table, str):
-                message = f"found no memory snapshot that can be read: {printable(table)}"
-                self.errors.append(Diagnostic("error", "bad-snapshot", message, path, 1, 1))
-            else:
-                by_file.append((rank, self._devices(path, table)))
-        if not by_file:
-            raise InputError(*self.errors[:_LISTED])
-        self.diagnostics += [
-            replace(one, severity="warning", message=f"{one.message}; left out") for one in self.errors
-        ]
+    def read(self, files: Sequence[tuple[int | None, str]], data: bytes | None = None) -> SnapshotRecord:
+        """Returns the record. files, data: see `tables_of`."""
+        by_file = [(rank, self._devices(path, table)) for rank, path, table in self.tables_of(files, data)]
+        self.report_unread(has_read=bool(by_file))
         devices = _with_ids(by_file, is_alone=len(files) == 1)
         if not devices:
             message = "found no segment and no event of a device: nothing was allocated or recorded"
             raise InputError(Diagnostic("error", "bad-snapshot", message, self.path))
         return SnapshotRecord(self.path, devices, len(by_file), self.settings, tuple(self.diagnostics))
+
+    def refuse(self, path: str, why: str) -> None:
+        message = f"found no memory snapshot that can be read: {printable(why)}"
+        self.errors.append(Diagnostic("error", "bad-snapshot", message, path, 1, 1))
 
     def _devices(self, path: str, table: dict[str, Any]) -> list[DeviceRecord]:
         """Returns the devices of a file that have a segment or an event."""
@@ -157,9 +107,7 @@ class _Reader:
         if "segments" in table["missing"]:
             message = "found no segments: what was allocated before the events is not known"
             self.say("warning", "missing-key", message, path)
-        for key, count in table["wrong"].items():
-            message = f"{printable(key)}: {plural(count, 'value')} of another kind than expected; ignored"
-            self.say("warning", "bad-value", message, path)
+        self.say_wrong(path, table["wrong"])
         unknown = sum(sum(action > OOM for action in device["action"]) for device in table["devices"])
         if unknown:
             message = f"{plural(unknown, 'event')} with an action that is not known, ignored"

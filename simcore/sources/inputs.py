@@ -48,8 +48,8 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Opened:
         from simcore.measured import has_rank_traces, open_directory
 
         if not has_rank_traces(path):
-            from simcore.flight import begins_with_pickles
             from simcore.kineto.sets import profiler_files
+            from simcore.unpickling.files import begins_with_pickles
 
             record = _open_pickles(path, options) if begins_with_pickles(path) else None
             if record is not None:
@@ -245,17 +245,19 @@ def _open_pickles(path: str, options: OpeningOptions) -> FlightRecord | Snapshot
     """Returns the record of a directory's flight recorder dumps, else of its memory snapshots; None without
     any.
     """
-    from simcore.flight import find_dumps, open_dumps
+    from simcore.unpickling.files import find_files
 
-    dumps, others = find_dumps(path)
+    dumps, others = find_files(path, "dump")
     if dumps:
+        from simcore.flight import open_dumps
+
         _refuse_choice(options, "flight recorder dumps")
         return open_dumps(path, dumps, others)
-    from simcore.snapshots.opening import find_snapshots, open_snapshots
-
-    snapshots, others = find_snapshots(path)
+    snapshots, others = find_files(path, "snapshot")
     if not snapshots:
         return None
+    from simcore.snapshots.opening import open_snapshots
+
     _refuse_choice(options, "memory snapshots")
     return open_snapshots(path, snapshots, others)
 

@@ -183,10 +183,14 @@ def measured_calls(rank: RankTrace) -> Iterator[CallTime]:
 
 
 def measured_graph(
-    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, get_durations: Callable[[], array[int]]
+    graph: MeasuredGraph,
+    ends: Sequence[int],
+    step_ns: int,
+    get_durations: Callable[[], array[int]],
+    replayed_ends: Sequence[int] | None = None,
 ) -> TraceGraph:
     """Returns the graph of a trace. ends: as in `measured_trace`. get_durations: returns the
-    durations, ns.
+    durations, ns. replayed_ends: as in `TraceGraph`.
     """
     rendezvous = graph.rendezvous
 
@@ -210,6 +214,7 @@ def measured_graph(
         # A rank's idle time is one segment, though the step may begin within it or an instant split it.
         idle=[segments.kind.translate(_IS_GAP) for segments in rendezvous.segments],
         hides_instants=True,
+        replayed_ends=replayed_ends,
     )
 
 

@@ -17,7 +17,9 @@ At any time the rank computes, else copies, else does nothing. A collective is l
 kernel starts and overlaps that line. The rank waits for it where its kernel ends while nothing computes:
 from the end of the compute before. A collective that ends under compute is waited for by the first kernel
 of another phase behind it, or at the end of the step: the trace does not state the waiter, and this is the
-least that a step needs. The host's gaps stay, also during a collective.
+least that a step needs. Only programs that time their own work are less exact: their compute begins up to 2 %
+of a collective's time before the end of the one that it waited for. The host's gaps stay, also during a
+collective.
 
 A send and its receive are kernels too. Where the send waits for the receive both are a collective of two.
 Else the send is one by itself, and so is the receive, to which the sender comes when its send begins: it
@@ -30,7 +32,7 @@ import itertools
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from itertools import compress
+from itertools import compress, repeat
 from operator import and_, le, lt, ne
 
 from simcore.measured.columns import RankTrace
@@ -63,6 +65,9 @@ _COMMUNICATES = bytes(kind not in _COMPUTE and kind != _COPY for kind in range(2
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
 # Fewer segments than this are made one by one in less time.
 _STRETCH = 8
+# Compute waited for a collective that ends this part of its length or less behind the begin of the compute,
+# where its rank ran nothing for so large a part of it; of timers that are not those of a device.
+_TOUCHES, _WAITS = 0.05, 0.5
 
 
 def make_device_segments(rank_index: int, rank: RankTrace, meetings: Mapping[Call, int]) -> SegmentColumns:
@@ -116,6 +121,10 @@ class _DeviceWalk:
         self.segments = SegmentColumns()
         self.now = 0
         self.next = 0
+        # What a device ran has launches.
+        self.is_timed_by_program = rank.device is not None and all(
+            map(lt, rank.device.correlation, repeat(0))
+        )
         # Compute, one at a time; then copies, in the holes.
         self.start, self.end, self.op = self.computed = _one_at_a_time(rank, _COMPUTES)
         # Where the phase of compute changes.
@@ -155,8 +164,14 @@ class _DeviceWalk:
         """Returns (from, to) of the rank's wait for a collective that ran from start to end."""
         starts, ends, _ = self.computed
         at = bisect_left(ends, end)
+        came = max(start, ends[at - 1] if at else 0)
         if at == len(starts) or starts[at] >= end:
-            return max(start, ends[at - 1] if at else 0), end
+            return came, end
+        length = end - start
+        if self.is_timed_by_program and (
+            end - starts[at] <= _TOUCHES * length and starts[at] - came >= _WAITS * length
+        ):
+            return came, starts[at]
         behind = bisect_right(self.changes, at)
         time = starts[self.changes[behind]] if behind < len(self.changes) else self.rank.last_ns
         return time, time
@@ -464,14 +479,11 @@ class _Measure:
 
     def _end(self, rank: int, segment: int) -> int:
         """Returns when a member's part in a collective ended: on a device the end of its kernel, whether it
-        is waited for or not.
+        is waited for or not, unless compute that waited for it began before.
         """
         segments = self.segments[rank]
-        return (
-            self.run.ranks[rank].ops.end[segments.op[segment]]
-            if self.run.of_devices
-            else segments.end[segment]
-        )
+        end = segments.end[segment]
+        return min(self.run.ranks[rank].ops.end[segments.op[segment]], end) if self.run.of_devices else end
 
     def _in_order(self) -> list[int]:
         """Returns the collectives, each behind the one before it in its group."""

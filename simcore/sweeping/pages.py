@@ -175,7 +175,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
             duration(point.step_time_ns or 0),
             "-" if rate is None or (value := rate.value(point)) is None else rate.text(value),
             f"+{100 * more:.1f} %" if more >= 0.0005 else "",
-            _wins_text(outcome, point),
+            wins_text(outcome, point),
             memory_text(point),
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
@@ -197,7 +197,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
     return format_table(kept_columns, [[row[column] for column in keep] for row in rows])
 
 
-def _wins_text(outcome: Outcome, point: Point) -> str:
+def wins_text(outcome: Outcome, point: Point) -> str:
     """Returns `9 of 10`: how often a row is the best under other conditions; "" for one that was not run."""
     robust = outcome.robustness
     return (

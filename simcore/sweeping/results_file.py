@@ -1,4 +1,5 @@
-"""A file of results: each point a line, appended and flushed, written by one process at a time.
+"""A file of results: each point a line, appended and flushed, written by one process at a time; behind the
+last one of a sweep that has ended what is known of the best (`best_line.py`).
 
 The lock is the system's own on the file (flock): it ends with its owner, however that ended. A last line
 without its end is what a killed writer left: it is dropped, and a message says so.
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.sweeping.best_line import BestLine, decode_best, encode_best, is_best_line
+from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.point import Point, encode_point, is_sweep
 from simcore.sweeping.point_lines import PointParser
 from simcore.units import plural
@@ -23,6 +26,9 @@ class ResultsReader:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.best: BestLine | None = None
+        """What is known of the best points, where no point came after it."""
+        self._sweep = ""
         self._read_bytes = 0
         self._line_count = 0
         self._parser = PointParser(path)
@@ -55,11 +61,26 @@ class ResultsReader:
         points = []
         for line in data[:end].splitlines():
             self._line_count += 1
-            if line.strip():
+            if is_best_line(line):
+                self._take_best(line)
+            elif line.strip():
                 points.append(self._parser.parse(line, self._line_count))
                 self._check_once(points[-1].index)
+                self._sweep, self.best = points[-1].sweep, None
         self._read_bytes += end
         return points
+
+    def _take_best(self, line: bytes) -> None:
+        try:
+            best = decode_best(line)
+            if best.sweep != self._sweep:
+                raise UsageError(f"found sweep {printable(best.sweep, 40)}, expected {self._sweep}")
+        except UsageError as error:
+            message = str(error)
+            raise InputError(
+                Diagnostic("error", "sweep-line", message, self.path, self._line_count)
+            ) from None
+        self.best = best
 
     def _check_once(self, index: int) -> None:
         """Raises `InputError` for a point of the current line that an earlier line has."""
@@ -191,11 +212,37 @@ def merge_files(paths: Sequence[str]) -> list[Point]:
     return [by_index[index] for index in sorted(by_index)]
 
 
-def write_all(path: str, points: Iterable[Point], force: bool) -> int:
-    """Writes all points as a new file at once, and returns its bytes. Raises as `save` does."""
+def write_all(path: str, points: Sequence[Point], force: bool, outcome: Outcome | None = None) -> int:
+    """Writes all points as a new file at once, and returns its bytes. Raises as `save` does. outcome: that of
+    a sweep that has ended.
+    """
     from simcore.render.export import save
 
-    return save(path, (encode_point(point) for point in points), force)
+    lines = [encode_point(point) for point in points]
+    if points and outcome is not None:
+        lines.append(encode_best(points[0].sweep, outcome))
+    return save(path, lines, force)
+
+
+def append_best(path: str, sweep: str, outcome: Outcome) -> None:
+    """Appends to the file of a sweep that has ended what is known of its best points, unless its last line
+    states that. Raises `InputError` where the system refuses, or another process writes the file.
+    """
+    # Not at the top: Windows has none.
+    import fcntl
+
+    line = encode_best(sweep, outcome)
+    if not line:
+        return
+    try:
+        with open(path, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Reading all points again would take 20 s and 400 MB of 90,000.
+            file.seek(-min(len(line), file.seek(0, os.SEEK_END)), os.SEEK_END)
+            if file.read() != line:
+                file.write(line)
+    except OSError as error:
+        raise _build_error(path, "written", error) from None
 
 
 def opened_words(file: ResultsFile | None, resume: bool) -> str:

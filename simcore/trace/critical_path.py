@@ -77,13 +77,15 @@ class CriticalPath:
 
     def _walk(self, cancelled: Callable[[], bool]) -> None:
         """Walks from the end of the step back to its start; the columns are reversed at the end."""
-        of, graph = self.of, self.of.graph
+        of, graph, causing_ends = self.of, self.of.graph, self.of.causing_ends
         track, span, until = of.last_track, NONE, of.step_ns
         rank, last = of.ranks[track], of.last_nodes[track]
-        cause = next(iter(graph.find_blockers(last, of.ends, track)), None)
+        cause = next(iter(graph.find_blockers(last, causing_ends, track)), None)
         # By the id of a path through a repeat, whose end is that of its last span, the columns of it.
         cache: dict[int, tuple[array[int], array[int]]] = {}
-        for step in graph.walk_path(last, of.ends, track, cancelled):
+        for step in graph.walk_path(last, causing_ends, track, cancelled):
+            if of.replayed_ends is not None:
+                step = _with_ends(step, of.ends)
             if cause is not None and (cause.track != track or cause.why != BEFORE):
                 rank = of.rank_behind(cause, track, span, rank)
             track, cause = step.track, step.cause
@@ -210,7 +212,8 @@ class CriticalPath:
             # In a chain each node waits for the one before it alone.
             cause = Cause(node - 1, BEFORE, track)
             if step.way is not None:
-                cause = graph.find_first_cause(node, graph.start(node, of.ends), of.ends, track)
+                begin = graph.start(node, of.causing_ends)
+                cause = graph.find_first_cause(node, begin, of.causing_ends, track)
         neighbours = Neighbours(node, track, cause if index else None)
         return of.skip_instants(neighbours) if of.hides_instants else neighbours
 
@@ -368,6 +371,12 @@ def _merge_keys(path: CriticalPath, source: PathSource) -> Iterator[tuple[MergeK
             (rank, merge_facts.what, merge_facts.microbatch, merge_facts.separator),
             merge_facts.is_placeholder,
         )
+
+
+def _with_ends(step: ChainStep, ends: Sequence[int]) -> ChainStep:
+    """Returns a chain of a replay with the times of the run: it begins when its cause ends."""
+    begin = 0 if step.cause is None else ends[step.cause.node]
+    return step._replace(start=begin, end=ends[step.node])
 
 
 def _begins(step: ChainStep, ends: Sequence[int]) -> array[int]:

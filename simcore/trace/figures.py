@@ -462,11 +462,10 @@ def throughput_words(run: SteppedRun) -> str:
     return f"{count}: {_format_average(run, each)}, {_format_rate(each)} a second"
 
 
-def each_words(run: SteppedRun, unit: str = "") -> str:
+def each_words(run: SteppedRun) -> str:
     """Returns `step / 16 = 923.4 ms`: the share of the step of each micro-batch, of several steps the mean.
 
-    "" where the run has no micro-batches, or unequal ones. unit: stands behind the count, where nothing else
-    says what it counts.
+    "" where the run has no micro-batches, or unequal ones.
     """
     each = microbatch_ns(run)
     # Of a single micro-batch the step time says it.
@@ -475,7 +474,7 @@ def each_words(run: SteppedRun, unit: str = "") -> str:
     if run.steps > 1:
         return f"mean {duration(each)} a micro-batch"
     # Not `mean 923.4 ms`: that reads as the compute time of a micro-batch.
-    return f"step / {run.microbatches}{unit} = {duration(each)}"
+    return f"step / {run.microbatches} = {duration(each)}"
 
 
 _BEHIND = ", step / "

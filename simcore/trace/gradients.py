@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import add, ne, or_
 from typing import TypeVar
 
-from simcore.diagnostics import Cancelled, never_cancelled
 from simcore.records import NamedTuple, Struct
 from simcore.trace.graph import START, Graph
 from simcore.trace.repeats import Pattern, PatternTimes
@@ -358,10 +357,8 @@ class Chains:
         ]
         return run_of, befores, [runs.of[index] - 1 for index in last]
 
-    def find_slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never_cancelled) -> Slopes:
-        """Returns how the step responds to a factor on these kinds of durations. Raises `Cancelled`."""
-        if cancelled():
-            raise Cancelled
+    def find_slopes(self, kinds: Collection[int]) -> Slopes:
+        """Returns how the step responds to a factor on these kinds of durations."""
         chosen_ns: dict[int, int] = {}
         for kind in kinds:
             for chain, ns in self.kinds.get(kind, {}).items():
@@ -371,7 +368,7 @@ class Chains:
         if not any(of_works):
             of_works = []
         left, right = self._slopes_at_one(chosen_ns, of_works)
-        return Slopes(left, right, self._least_factor(chosen_ns, of_works, left, cancelled) if left else 0.0)
+        return Slopes(left, right, self._least_factor(chosen_ns, of_works, left) if left else 0.0)
 
     def _slopes_at_one(
         self, chosen_ns: Mapping[int, int], of_works: Sequence[Sequence[int]]
@@ -404,11 +401,7 @@ class Chains:
         return min((least[last] for last in over), default=0), max((most[last] for last in over), default=0)
 
     def _least_factor(
-        self,
-        chosen_ns: Mapping[int, int],
-        of_works: Sequence[Sequence[int]],
-        left: int,
-        cancelled: Callable[[], bool],
+        self, chosen_ns: Mapping[int, int], of_works: Sequence[Sequence[int]], left: int
     ) -> float:
         """Returns the least factor at which the step is still on the line with which it leaves 1, downwards.
 
@@ -434,8 +427,6 @@ class Chains:
             return 0.0
         factor = 0.0
         for _ in range(_MOST_SEGMENTS):
-            if cancelled():
-                raise Cancelled
             line = self.step_ns - left * (1 - factor)
             if step - line <= _EQUAL * self.step_ns or slope >= left:
                 break

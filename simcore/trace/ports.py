@@ -361,6 +361,8 @@ def ports_of_flows(
     """Returns the ports of a topology, also those that carried nothing; the number of a port is twice the
     index of its link, + 1 against it.
     """
+    from simcore.flows.traffic import FlowPort
+
     uses, inner = {port.link: port for port in report.ports}, set(topology.inner_switches)
     kinds: dict[tuple[str, str], list[int]] = {}
     ends_of = [
@@ -373,48 +375,18 @@ def ports_of_flows(
         # Both directions of a link have the same position in their tiers.
         members.sort(key=lambda index: (min(ends_of[index]), max(ends_of[index])))
     tier_of = {index: tier for tier, pair in enumerate(order) for index in kinds[pair]}
-    ports = []
+    ports, idle = [], FlowPort(0, 0, 0.0, 0, 0, 0, 0, 0.0, 0, None, 0, 0)
     for index, (source, target) in enumerate(ends_of):
-        use = uses.get(index)
-        low = min(source, target)
-        block = topology.server_of(low) if low < topology.gpus else low
-        names = topology.name_of(source), topology.name_of(target)
-        is_own, is_inside = source < topology.gpus, bool(inner.intersection((source, target)))
-        gbps = topology.links[index // 2].gbps
-        if use is None:
-            ports.append(
-                Port(
-                    *names,
-                    tier_of[index],
-                    gbps,
-                    0,
-                    0,
-                    0,
-                    0,
-                    is_inside=is_inside,
-                    ends=(source, target),
-                    block=block,
-                )
-            )
-            continue
+        use, low = uses.get(index, idle), min(source, target)
         ports.append(
             Port(
-                *names,
-                tier_of[index],
-                gbps,
-                use.bytes,
-                use.flows,
-                use.busy_ns,
-                use.full_ns,
-                use.mean_flows,
-                use.most_flows,
-                use.marked_ns is not None and bool(report.control),
-                is_own,
-                is_inside,
-                (source, target),
-                block,
+                topology.name_of(source), topology.name_of(target), tier_of[index],
+                topology.links[index // 2].gbps, use.bytes, use.flows, use.busy_ns, use.full_ns,
+                use.mean_flows, use.most_flows, use.marked_ns is not None and bool(report.control),
+                is_own=source < topology.gpus, is_inside=bool(inner.intersection((source, target))),
+                ends=(source, target), block=topology.server_of(low) if low < topology.gpus else low,
             )
-        )
+        )  # fmt: skip
     tiers = [Tier(" > ".join(pair), tuple(kinds[pair])) for pair in order]
     congestion = _congestion_words(report, ports)
     return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes, congestion)

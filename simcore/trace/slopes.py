@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 
-from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple
 from simcore.trace.gradients import Chains, Gradient
 from simcore.trace.trace_graph import TraceGraph
@@ -26,10 +25,9 @@ class Scale(NamedTuple):
 
 
 def compute_gradients(
-    of: TraceGraph, durations: array[int], kind_of: array[int], scales_of: Callable[[int], Iterable[Scale]],
-    cancelled: Callable[[], bool] = never_cancelled,
-) -> list[Gradient]:  # fmt: skip
-    """Returns the gradient of each scale that covers any time. Raises `Cancelled`.
+    of: TraceGraph, durations: array[int], kind_of: array[int], scales_of: Callable[[int], Iterable[Scale]]
+) -> list[Gradient]:
+    """Returns the gradient of each scale that covers any time.
 
     durations: as of `Graph.flatten`. kind_of: the kind of each duration. scales_of: returns the scales of a
     kind.
@@ -42,4 +40,4 @@ def compute_gradients(
             kinds_of.setdefault(name, []).append(kind)
             scale_orders.setdefault(name, (family, order))
     ordered = sorted(kinds_of, key=scale_orders.__getitem__)
-    return [Gradient(name, *chains.find_slopes(kinds_of[name], cancelled)) for name in ordered]
+    return [Gradient(name, *chains.find_slopes(kinds_of[name])) for name in ordered]

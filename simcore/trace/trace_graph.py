@@ -79,6 +79,15 @@ class TraceGraph(Struct, dict=True):
     """
     hides_instants: bool = False
     """Whether a cause that takes no time is replaced by what came before it."""
+    replayed_ends: Sequence[int] | None = None
+    """When each node ends in the replay that tells who waits for whom, where `ends` cannot: files that cut
+    waiting off show a rank that waits as idle, as if it held itself.
+    """
+
+    @property
+    def causing_ends(self) -> Sequence[int]:
+        """The ends by which a node waits for the last of its causes, ns."""
+        return self.ends if self.replayed_ends is None else self.replayed_ends
 
     @cached_property
     def first_rows(self) -> list[int]:
@@ -98,9 +107,12 @@ class TraceGraph(Struct, dict=True):
         of = bisect_right(first, row) - 1
         return self.find_member_span(of, row - first[of], track)
 
-    @cached_property
+    @property
     def durations(self) -> array[int]:
-        """The durations, as of `Graph.flatten`. Raises ValueError where the order depends on times."""
+        """The durations, as of `Graph.flatten`, computed each time: they take as much memory as the times.
+
+        Raises ValueError where the order depends on times.
+        """
         if self.make_durations is None:
             raise ValueError("no slack where collectives queue by priority")
         return self.make_durations()
@@ -128,7 +140,8 @@ class TraceGraph(Struct, dict=True):
             if of.cause.why not in (BEFORE, JOINS) or self.is_late(of):
                 break
             node, track = of.cause.node, self.graph.track_of(of.cause)
-            of = Neighbours(node, track, next(iter(self.graph.find_causes(node, self.ends, track)), None))
+            causes = self.graph.find_causes(node, self.causing_ends, track)
+            of = Neighbours(node, track, next(iter(causes), None))
         return of
 
     def _is_instant(self, node: int) -> bool:
@@ -148,7 +161,7 @@ class TraceGraph(Struct, dict=True):
         return max(ends[node] for node in self.last_nodes)
 
 
-def graph_without_nodes(ids: list[int]) -> TraceGraph:
+def graph_without_nodes(ids: Sequence[int]) -> TraceGraph:
     """Returns the graph of a run that has no step. ids: the rank or device of each track."""
     count = len(ids)
     nothing: list[list[int]] = [[] for _ in ids]
@@ -184,12 +197,11 @@ def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelle
     same span of two ranks of a class, which run at the same time. Raises ValueError where there is no slack.
     """
     step_ns = max(of.ends[node] for node in of.last_nodes)
-    latest = of.graph.latest(of.durations, step_ns, cancelled)
-    # NONE, of what has not run, indexes the last entry.
-    slack_ns = latest if isinstance(latest, array) else array("q", latest)
+    slack_ns = of.graph.latest(of.durations, step_ns, cancelled)
     for first in range(0, len(slack_ns), _PART):
         last = first + _PART
         slack_ns[first:last] = array("q", map(sub, slack_ns[first:last], of.ends[first:last]))
+    # NONE, of what has not run, indexes the last entry.
     slack_ns.append(0)
     slacks = [select(slack_ns, nodes) for nodes in of.nodes]
     for node, track, span in of.message_sends:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.flight.mismatches import Mismatch, frame_of
-from simcore.flight.names import clock_of_day, group_text, ranks_text, short_group, wall_clock
+from simcore.flight.names import clock_of_day, ranks_text, short_group, wall_clock
 from simcore.flight.progress import Progress, short_operation
 from simcore.flight.record import STATE_WORDS, UNSTATED, size_text
 from simcore.flight.verdict import Wait
 from simcore.hangs.run import NOT_COME, HangAnalysis
 from simcore.ranks import RankSet
-from simcore.trace.empty_path import FiguresWithoutStep
 from simcore.trace.figures import (
     CollectiveStates,
     GroupProgress,
@@ -25,6 +24,7 @@ from simcore.trace.figures import (
     Origin,
 )
 from simcore.trace.findings import Finding
+from simcore.trace.without_step import FiguresWithoutStep
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -340,10 +340,6 @@ class HangFigures(FiguresWithoutStep[HangAnalysis]):
         if mismatch.second_group is not None:
             values["second_group"] = self._group_values(mismatch.second_group)
         return values
-
-    def group_words(self, index: int) -> str:
-        """Returns a group in words that are safe to print."""
-        return printable(group_text(self.run.record.groups[index]), 90)
 
 
 _DIFFERS = {"collective": "another collective", "size": "other sizes", "dtype": "another dtype",

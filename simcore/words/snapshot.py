@@ -13,9 +13,9 @@ from simcore.diagnostics import printable
 from simcore.snapshots.call_sites import site_text
 from simcore.snapshots.history import NO_STACK, Holder, OutOfMemory
 from simcore.snapshots.record import ALLOCATED
-from simcore.trace.empty_path import FiguresWithoutStep
 from simcore.trace.figures import DeviceMemory, FailedRequest, HeldMemory, Insight, Origin, SnapshotTables
 from simcore.trace.findings import Finding
+from simcore.trace.without_step import FiguresWithoutStep
 from simcore.units import byte_size, plural
 from simcore.unpickling.stacks import frames_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.ranks import RankSet
-from simcore.replay.step_findings import LEAST, OFTEN
+from simcore.replay.step_findings import LEAST
 from simcore.units import change_percent, duration, plural
 
 if TYPE_CHECKING:
@@ -31,19 +31,18 @@ def describe_recurrence(table: StepTable) -> str:
     """Returns which ranks are the ones that are late by most, and in how many steps; "" where none is."""
     if not table.recurrence:
         return ""
-    rank, count = table.recurrence[0]
-    if count <= OFTEN * len(table):
+    slow = table.slow_rank
+    if slow is None:
         listed = ", ".join(f"rank {rank} in {count}" for rank, count in table.recurrence[:_LISTED])
         more = f" and {len(table.recurrence) - _LISTED} more" if len(table.recurrence) > _LISTED else ""
         return f"No rank is the slowest in most of the {len(table)} steps: {listed}{more}."
-    late_ns = sorted(row.late_ns for row in table.rows if row.last_rank == rank)
-    late = duration(late_ns[len(late_ns) // 2])
+    late = duration(slow.late_ns)
     how = (
         f"its peers wait for it, {late} longer than it waits"
         if table.has_waits
         else f"it computes {late} longer than its peers"
     )
-    return f"Rank {rank} is the slowest in {count} of {plural(len(table), 'step')}: {how} (median)."
+    return f"Rank {slow.rank} is the slowest in {slow.steps} of {plural(len(table), 'step')}: {how} (median)."
 
 
 def describe_gain(findings: StepFindings) -> str:

@@ -121,7 +121,7 @@ def test_help_lists_the_formats_that_exist() -> None:
     assert done.returncode == 0
     assert "simai (SimAI / AICB workload text)" in " ".join(done.stdout.split())
     assert "chrome (Trace Event JSON for Perfetto, chrome://tracing and HTA)" in " ".join(done.stdout.split())
-    assert "csv (one line a span, " in " ".join(done.stdout.split())
+    assert "csv (one line a span " in " ".join(done.stdout.split())
 
 
 def test_a_timeline_is_written_with_a_word_on_the_ranks_that_stand_for_others(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
 from tests.export.reading import Span, Trace, common, covered, exported, is_nested, length, load, read_trace
+from tests.layout.rank_text import ranks_of_text
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import REPOSITORY
 
@@ -90,20 +91,7 @@ def check_groups(trace: Trace, simulation: Simulation) -> None:
             if kind := event["args"].get("group"):
                 (members,) = [group for group in groups[kind] if rank in group]
                 assert event["args"]["members"] == len(members)
-                assert ranks_of(event["args"]["ranks"]) == members
-
-
-def ranks_of(words: str) -> list[int]:
-    """`0-7,64` and `0-1+8*4` as ranks."""
-    found = []
-    for word in words.split(","):
-        block, _, pattern = word.partition("+")
-        first, _, last = block.partition("-")
-        stride, _, repeats = pattern.partition("*")
-        for step in range(int(repeats or 1)):
-            offset = step * int(stride or 0)
-            found += range(int(first) + offset, int(last or first) + offset + 1)
-    return sorted(found)
+                assert ranks_of_text(event["args"]["ranks"]) == members
 
 
 def check_flows(trace: Trace, simulation: Simulation, every: bool) -> None:

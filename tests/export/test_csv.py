@@ -17,7 +17,8 @@ from simcore.render.export.csv import COLUMNS, field
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.export.reading import exported, read_lines
-from tests.export.test_chrome import HOSTILE, SEED_002, ranks_of
+from tests.export.test_chrome import HOSTILE, SEED_002
+from tests.layout.rank_text import ranks_of_text
 from tests.strategies import Case, Cell, Row, cases, make_workload
 
 
@@ -32,7 +33,7 @@ def test_every_span_of_the_chosen_ranks_is_one_line(case: Case, data: st.DataObj
     found: dict[int, list[tuple[str, ...]]] = {}
     for line in lines:
         assert int(line["end_ns"]) - int(line["start_ns"]) == int(line["duration_ns"])
-        ranks = ranks_of(line["ranks"])
+        ranks = ranks_of_text(line["ranks"])
         assert len(ranks) == int(line["rank_count"])
         if line["kind"] != "receive":
             keys = ("stage", "stream", "phase", "row", "microbatch", "start_ns", "end_ns")

@@ -23,16 +23,17 @@ import pytest
 
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.render.export import RankFile, gzip_chunks, save, save_folder
+from simcore.render.export import RankFile, Request, gzip_chunks, save, save_folder
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.workload import open_workload
 from tests.command_line.running import environment, process
-from tests.export.reading import exported
+from tests.export.reading import BY_NAME, exported
 from tests.export.test_chrome import SEED_002
 from tests.export.test_measured_export import TRACE
 from tests.kineto.corpus import DLRM, needs_corpus
+from tests.snapshots.made import count_again, random_run, snapshot, write
 
 HTA = os.environ.get("WLTUI_HTA_PYTHON", "")
 PERFETTO = os.environ.get("WLTUI_PERFETTO_PYTHON", "")
@@ -173,3 +174,29 @@ def test_perfetto_opens_all_ranks_of_a_profile_with_the_flows_of_their_collectiv
     assert spans == [{"n": run.ops, "ranks": 8}]
     # Of each of the 8 collectives from one of its members to the 7 others; they end together.
     assert flows == [{"n": 56, "together": 56}]
+
+
+@needs_perfetto
+def test_perfetto_draws_the_levels_of_memory_snapshots(tmp_path: Path) -> None:
+    allocators = random_run(3, 90, 0), random_run(5, 90, 1)
+    content = snapshot(*allocators)
+    opened = open_input(str(write(tmp_path / "snapshot.pickle", content)))
+    path = tmp_path / "levels.json"
+    save(str(path), BY_NAME["chrome"].build_export(Request(opened, Parameters())).chunks, False)
+    wrong, levels, failed = asked(
+        path,
+        "select name, value from stats where value > 0 and severity != 'info'",
+        """select pid, track.name, cast(max(value) as int) most from counter
+           join process_counter_track track on track.id = counter.track_id join process using (upid)
+           group by pid, track.name""",
+        "select count(*) n from slice where name = 'out of memory'",
+    )
+    assert wrong == []
+    assert levels == [
+        {"pid": device, "name": f"memory {name}", "most": max(count_again(content, device)[name])}
+        for device in (0, 1)
+        for name in ("allocated", "reserved")
+    ]
+    events = [event for of_device in content["device_traces"] for event in of_device]
+    assert failed == [{"n": sum(event["action"] == "oom" for event in events)}]
+    assert failed[0]["n"] > 0

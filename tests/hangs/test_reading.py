@@ -16,12 +16,13 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.flight import FlightRecord
-from simcore.flight.opening import COLUMNS, rank_of_name
+from simcore.flight.opening import COLUMNS
 from simcore.flight.record import COMPLETED
 from simcore.flight.verdict import find_verdict
 from simcore.sources.checking import check_file_of
 from simcore.sources.inputs import open_input
 from simcore.unpickling import worker
+from simcore.unpickling.files import rank_of_name
 from simcore.unpickling.process import read_tables
 from tests.hangs.incidents import INCIDENTS, Fault, dumps_of, write_dumps
 

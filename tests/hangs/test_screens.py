@@ -222,7 +222,7 @@ def test_table_has_each_open_message_and_who_has_not_come_to_it(name: str) -> No
         for row, over in enumerate(dump.over)
         if dump.entries.is_message[row] and not (over and not table.each)
     )
-    rows = [one for one in table.collectives if one.is_message]
+    rows = [one for one in table.rows if one.is_message]
     assert sorted((run.record.dumps[one.track_id].rank, one.sequence) for one in rows) == messages
     late = [(run.record.dumps[one.track_id].rank, int(one.states["not come"]))
             for one in rows if "not come" in one.states]  # fmt: skip
@@ -239,7 +239,7 @@ def test_title_of_the_table_tells_what_has_not_ended_from_what_does_not_match(na
     assert [" match" in legend for legend in legends] == [not run.verdict.mismatches] * 2
     assert ("not match" in table.count_text()) == bool(run.verdict.mismatches)
     if not table.each:
-        is_open = [one for one in table.collectives if one.is_open]
+        is_open = [one for one in table.rows if one.is_open]
         assert sum(map(int, re.findall(r"(\d+) (?:coll|mess)", table.count_text()))) == len(is_open)
 
 

@@ -23,6 +23,7 @@ from simcore.render.export import FORMATS
 from tests.hangs.incidents import Fault, dumps_of
 from tests.hostile.names import HANDED, HEADER, traces, workload
 from tests.hostile.running import UNSAFE, wltui
+from tests.snapshots.made import random_run, snapshot
 from tui.cli import COMMANDS
 from tui.commands import view
 from tui.screens import SCREENS
@@ -30,9 +31,9 @@ from tui.screens import SCREENS
 AS_FILE = [name for name in HANDED if "\0" not in name and "/" not in name and len(os.fsencode(name)) < 200]
 IN_ROWS = [name for name in HANDED if not set("\0\t\n ") & set(name)]
 ROW = "{}\t-1\t5000\tALLREDUCE\t100000\t6000\tNONE\t0\t7000\tALLREDUCE\t50000\t100"
-# W: a workload, V: another, K: a profile, C: a Chrome trace, H: dumps of a hung job, M: a model's config,
-# O: an order of actions, S: sizes of operations, R: results of a sweep, A: what the ranks of T ran; NEW: a
-# file to write.
+# W: a workload, V: another, K: a profile, C: a Chrome trace, H: dumps of a hung job, D: a memory snapshot,
+# M: a model's config, O: an order of actions, S: sizes of operations, R: results of a sweep, A: what the
+# ranks of T ran; NEW: a file to write.
 PLAIN = [
     "W", "K", "C", "H", "M --world 8", "R", "--model M --world 8",
 ]  # fmt: skip
@@ -41,7 +42,7 @@ LINES = {
          "K --snapshot 3 --no-mouse", "R --snapshot 7",
          *(f"W --snapshot {screen.key}" for screen in SCREENS.values()),
          *(f"{one} --snapshot {key}" for one in "KCH" for key in "1234")],
-    "report": [*PLAIN[:5], PLAIN[6], *(f"{one} --json" for one in PLAIN[:5]), "W --what-if --all-layers",
+    "report": [*PLAIN[:5], PLAIN[6], "D", *(f"{one} --json" for one in PLAIN[:5]), "W --what-if --all-layers",
                "K --no-cache --what-if", "C --step all"],
     "check": [*(one.split()[0] for one in PLAIN[:5]), *(f"{one.split()[0]} --json" for one in PLAIN[:5]),
               "C --save-map NEW", "C --save-map NEW --force"],
@@ -49,7 +50,7 @@ LINES = {
                 "C --step 3 --step2 3"],
     "calibrate": ["M K --world 2", "W K", "W K --json", "A T --no-cache -o NEW", "A T -o NEW --force"],
     "export": [*(f"W --format {form.name} -o NEW" for form in FORMATS),
-               *(f"{one} --format {form} -o NEW" for one in "KCH" for form in ("chrome", "html", "csv")),
+               *(f"{one} --format {form} -o NEW" for one in "KCHD" for form in ("chrome", "html", "csv")),
                "W --format csv -o -", "W --format chrome --per-rank -o NEW --force",
                "K --no-cache --format html -o -",
                "W --against V --format html -o NEW", "R --format html -o NEW"],
@@ -125,6 +126,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for rank, dump in dumps_of(Fault(stops={1: 4}), ring=4).items():
             hurt = renamed(dump, name.encode("utf-8", "replace").decode())
             (folder / "H" / name / f"rank_{rank}").write_bytes(pickle.dumps(hurt))
+        os.makedirs(folder / "D", exist_ok=True)
+        held = renamed(snapshot(random_run(3)), name.encode("utf-8", "replace").decode())
+        (folder / "D" / name).write_bytes(pickle.dumps(held))
         os.makedirs(folder / "R", exist_ok=True)
         done = wltui("sweep", str(folder / "W" / name), "--vary", "compute-scale=1,2", "--jobs", "1",
                      "-o", str(folder / "R" / name))  # fmt: skip
@@ -164,7 +168,7 @@ def test_no_output_of_a_file_of_any_name_has_it_raw(
 ) -> None:
     new = tmp_path / "new" / name
     new.parent.mkdir()
-    places = {kind: str(folder / kind / name) for kind in "WVKCHMOSRAT"} | {"NEW": str(new)}
+    places = {kind: str(folder / kind / name) for kind in "WVKCHDMOSRAT"} | {"NEW": str(new)}
     words = [places.get(word, word) for word in line.split()]
     if "--force" in words or "--resume" in words:
         # What is there is what it goes on with.

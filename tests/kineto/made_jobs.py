@@ -44,6 +44,8 @@ class Job:
     """What a communication takes, one of these for each kind."""
     gc_us: int = 0
     """What garbage collection takes on one rank in each step."""
+    ends_together: bool = False
+    """Whether what begins together ends together."""
 
     @property
     def lanes(self) -> list[tuple[int, int]]:
@@ -259,6 +261,8 @@ def durations(job: Job, replay: Replay) -> list[dict[Task, int]]:
             if kind == "gc" and (dp, stage) == (0, 0):
                 us = job.gc_us
             ns[task] = 1000 * round(us)
+        if job.ends_together:
+            ns |= {task: ns[min(members)] for task, members in replay.together.items()}
         steps.append(ns)
     return steps
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from typing import Any
 
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, CollectiveCost, TransferCost
 from simcore.simulation import Simulation
@@ -19,6 +20,17 @@ _COLLECTIVES = {
     "ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "REDUCESCATTER": "reduce-scatter",
     "ALLTOALL": "all-to-all",
 }  # fmt: skip
+_001, _002 = "001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"
+_INTERLEAVED = {"schedule": "interleaved"}
+# Runs of fixtures that a file of spans has whole: (fixture, parameters).
+SIMULATED: list[tuple[str, dict[str, Any]]] = [
+    (_001, {"world": 8, "tp": 2, "pp": 2, "ep": 1, "microbatches": 2}),
+    (_001, {"world": 16, "tp": 2, "pp": 2, "ep": 2, "microbatches": 2, "schedule": "zb-h1"}),
+    (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 4, "virtual_stages": 2} | _INTERLEAVED),
+    (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 2, "overlap_grad_reduce": True}),
+    (_002, {"world": 4, "tp": 2, "pp": 1, "microbatches": 1}),
+    (_002, {"world": 8, "tp": 4, "pp": 2, "microbatches": 2, "slow_rank": ("3=1.5",)}),
+]
 
 
 def as_csv(simulation: Simulation) -> str:

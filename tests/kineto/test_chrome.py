@@ -18,12 +18,18 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import OpeningOptions, Parameters
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
+from simcore.render.report.pages import run_json
 from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.sources.trace_maps import make_trace_map
 from simcore.workload import open_workload
+from tests.kineto.made_jobs import Job
+from tests.kineto.made_jobs import events as job_events
+from tests.kineto.simulated_spans import SIMULATED
 from tests.kineto.test_span_csv import TWO, figures, opened, results, told, written
+from tests.measured.traces import step as rank_step
+from tests.measured.traces import write_set
 from tests.workload.texts import REPOSITORY
 from tui.cli import main
 
@@ -58,21 +64,8 @@ def exported(path: str, folder: Path, *words: str) -> str:
 
 # -- the proof: what was exported is the run ---------------------------------------------------------
 
-_INTERLEAVED = {"schedule": "interleaved"}
-_001, _002 = "001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"
 
-
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        (_001, {"world": 8, "tp": 2, "pp": 2, "ep": 1, "microbatches": 2}),
-        (_001, {"world": 16, "tp": 2, "pp": 2, "ep": 2, "microbatches": 2, "schedule": "zb-h1"}),
-        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 4, "virtual_stages": 2} | _INTERLEAVED),
-        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 2, "overlap_grad_reduce": True}),
-        (_002, {"world": 4, "tp": 2, "pp": 1, "microbatches": 1}),
-        (_002, {"world": 8, "tp": 4, "pp": 2, "microbatches": 2, "slow_rank": ("3=1.5",)}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "given"), SIMULATED)
 def test_a_simulated_run_is_the_same_run_as_a_chrome_trace(
     tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:
@@ -99,6 +92,45 @@ def test_a_recording_is_the_same_run_as_a_chrome_trace(tmp_path: Path) -> None:
         for one in (first, again)
     ]
     assert meetings[0] == meetings[1]
+
+
+def _make_steps_file(folder: Path, form: str) -> str:
+    """Writes a run of several steps in a form."""
+    if form == "chrome":
+        return trace(folder, *job_events(Job(2, 2, 1, 4, 3, slow={(1, 0): 1.8})), name="job.json")
+    if form == "profiler":
+        return str(REPOSITORY / "tests" / "kineto" / "cases" / "host_ahead_3_steps.json")
+    (folder / "ranks").mkdir()
+    texts = {
+        rank: "".join(rank_step(rank, 1000 + 30 * at, rank // 2) for at in range(3)) for rank in range(4)
+    }
+    write_set(folder / "ranks", texts, world=4, pp=2)
+    return str(folder / "ranks")
+
+
+@pytest.mark.parametrize("shown", ["all", "1"])
+@pytest.mark.parametrize("form", ["chrome", "profiler", "ranks"])
+def test_a_run_of_several_steps_has_the_same_steps_stages_and_ranks_as_a_chrome_trace(
+    tmp_path: Path, form: str, shown: str
+) -> None:
+    path = _make_steps_file(tmp_path, form)
+    first = results(path, step=shown)
+    if shown == "1":
+        shown = str(first.measured.shown_step)
+    again = results(exported(path, tmp_path, "--step", shown), step=shown)
+    for one, other in zip(first.measured.ranks, again.measured.ranks, strict=True):
+        assert (one.rank, one.stage, one.position) == (other.rank, other.stage, other.position)
+        assert one.last_ns - one.first_ns == other.last_ns - other.first_ns
+    assert again.measured.shown_step == first.measured.shown_step
+    if shown == "all":
+        tables = [run.step_table for run in (first, again)]
+        assert tables[0] is not None
+        assert tables[1] is not None
+        assert tables[0].steps == tables[1].steps
+        assert tables[0].stages == tables[1].stages
+        assert [[*lengths] for lengths in tables[0].lengths] == [[*lengths] for lengths in tables[1].lengths]
+        values = [run_json(run) for run in (first, again)]
+        assert values[0].get("slowdown") == values[1].get("slowdown")
 
 
 # -- events ------------------------------------------------------------------------------------------

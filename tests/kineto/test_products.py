@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
-from simcore.kineto.product_shapes import precision_of, product_of
+from simcore.kineto.product_shapes import packed_range, precision_of, product_of
 from simcore.kineto.products import read_products
 from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_json, run_page
@@ -98,6 +99,31 @@ def test_flops_of_a_call_are_those_of_its_shapes(
     product = product_of(name, dims, values)
     assert product is not None
     assert (product.flops, product.causal_flops) == (flops, causal)
+
+
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.booleans())
+def test_packed_sequences_of_any_lengths_lie_within_the_range(lengths: list[int], states: bool) -> None:
+    total, count, most = sum(lengths), len(lengths), max(lengths)
+    # The mean is rounded.
+    assume(total % count == 0)
+    dims = [[total, 8, 32]] * 3 + [[count + 1], [count + 1]]
+    values = _values(9, **({"i5": str(most), "i6": str(most)} if states else {}))
+    product = product_of("aten::_flash_attention_forward", dims, values)
+    assert product is not None
+    assert product.is_packed
+    assert product.longest == (most if states else 0)
+    least, greatest = packed_range(product)
+    squares = sum(length**2 for length in lengths)
+    assert least - 1e-9 <= squares * count / total**2 <= greatest + 1e-9
+
+
+def test_range_of_packed_sequences_is_reached_at_both_ends() -> None:
+    for lengths, end in (([40, 10, 10], 0), ([40, 20, 0], 1)):
+        dims = [[60, 8, 32]] * 3 + [[4], [4]]
+        product = product_of("aten::_flash_attention_forward", dims, _values(9, i5="40"))
+        assert product is not None
+        squares = sum(length**2 for length in lengths)
+        assert packed_range(product)[end] == pytest.approx(squares * 3 / 60**2)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +271,38 @@ def test_the_type_decides_the_peak(
         assert (line.peak_share, rank.hfu, rank.flops_without_peak) == (None, 0.0, _FLOPS)
     else:
         assert line.peak_share == pytest.approx(_FLOPS / 10e-6 / (tflops * 1e12))
+
+
+def test_packed_sequences_are_assumed_equal_and_it_is_stated(tmp_path: Path) -> None:
+    """Four sequences in 4,096 tokens, the longest of 2,048: 2048^2 + 3 x 682.7^2 to 2 x 2048^2 scores a head,
+    of 4 x 1024^2. A model's attention takes the mean, not the length of the tensor.
+    """
+    dims = [[4096, 4, 16]] * 3 + [[5], [5], [], [], [], []]
+    packed = call("aten::_flash_attention_forward", 10, 10, dims)
+    packed["args"]["Concrete Inputs"] = _values(9, i5="2048", i6="2048", i8="True")
+    events = [
+        call("aten::embedding", 5, 2, [[1000, 64], [1, 4096]]), packed, launch(1, 15), kernel(1, 100),
+        call("aten::mm", 30, 10, [[4096, 64], [64, 1000]]), launch(2, 35), kernel(2, 120),
+    ]  # fmt: skip
+    path = trace(tmp_path, events)
+    use = use_of(path, gpu="h100")
+    equal = 4 * 4 * 4 * 1024**2 * 16
+    (line,) = [line for line in use.lines if line.kind == "attention"]
+    assert (line.flops, line.shape) == (equal, "4 x ~1024, 4 heads of 16, causal")
+    (text,) = [words for words in use.assumed if "packed" in words]
+    least, most = ((2048**2 + 2048**2 / 3) / (4 * 1024**2), 2 * 2048**2 / (4 * 1024**2))
+    shares = [
+        (use.hfu or 0) + (factor - 1) * equal / 989e12 / (use.step_ns / 1e9) for factor in (least, most)
+    ]
+    assert [float(word) for word in re.findall(r"[0-9.]+(?= to| %)", text)[-2:]] == [
+        pytest.approx(100 * share, rel=0.005) for share in shares
+    ]
+    (tmp_path / "model.toml").write_text(MODEL)
+    of_model = use_of(path, gpu="h100", model=str(tmp_path / "model.toml"))
+    assert of_model.throughput is not None
+    layer = 2 * (4 * 64 * 64 + 3 * 64 * 256) + 4 * 1024 * 64
+    flops = (2 * layer + 2 * 64 * 1000) * 4096
+    assert of_model.throughput.mfu == pytest.approx(flops / (of_model.step_ns / 1e9) / 989e12)
 
 
 def test_what_has_no_shape_is_counted_apart(tmp_path: Path) -> None:

@@ -28,11 +28,10 @@ from simcore.workload import open_workload
 from simcore.workload.formats import span_csv
 from simcore.workload.spans import KINDS
 from tests.fuzz.mutants import UNSAFE
-from tests.kineto.simulated_spans import as_csv
+from tests.kineto.simulated_spans import SIMULATED, as_csv
 from tests.workload.texts import REPOSITORY
 from tui.cli import main
 
-_001, _002 = "001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"
 CASES = Path(__file__).parent / "cases"
 HEAD = "rank,stream,start_ns,end_ns,name,kind,group,step,microbatch"
 # Two ranks: rank 1 comes 1000 ns later to the all-reduce, and waits 200 ns for what rank 0 sends.
@@ -74,7 +73,6 @@ def figures(of: RecordedRun) -> dict[int, dict[str, int]]:
 
 # -- the proof: a simulated run ------------------------------------------------------------------
 
-_INTERLEAVED = {"schedule": "interleaved"}
 # Accounts of a simulation -> what the format can tell of them: no parts of a backward pass, and of a wait not
 # whether a pipeline is the reason.
 _TOLD = {
@@ -96,17 +94,7 @@ def told(account: Any) -> Counter[str]:
     return +sums
 
 
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        (_001, {"world": 8, "tp": 2, "pp": 2, "ep": 1, "microbatches": 2}),
-        (_001, {"world": 16, "tp": 2, "pp": 2, "ep": 2, "microbatches": 2, "schedule": "zb-h1"}),
-        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 4, "virtual_stages": 2} | _INTERLEAVED),
-        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 2, "overlap_grad_reduce": True}),
-        (_002, {"world": 4, "tp": 2, "pp": 1, "microbatches": 1}),
-        (_002, {"world": 8, "tp": 4, "pp": 2, "microbatches": 2, "slow_rank": ("3=1.5",)}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "given"), SIMULATED)
 def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, given: dict[str, Any]) -> None:
     simulation = simulate(open_workload(str(REPOSITORY / "fixtures" / name)), Parameters(**given))
     simulated = SimulatedRun(simulation)

@@ -16,10 +16,14 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.model.costs import step_flops
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.known_models import MODELS
+from simcore.model.launch import read_launch_file, write_launch
+from simcore.model.launch.fields import LaunchParameters
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import layer_activations
+from simcore.model.opening import find_model
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model, Moe
+from simcore.model.training import resolve_training
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.records import replace
@@ -621,6 +625,91 @@ def test_nodes_that_a_token_goes_to_are_those_of_all_choices(ranks: int, chosen:
     allowed = range((limit or nodes) * 8 // nodes)
     reached = [len({expert * nodes // 8 for expert in experts}) for experts in combinations(allowed, chosen)]
     assert training.node_copies == pytest.approx(sum(reached) / len(reached))
+
+
+def choices_of_groups(experts: int, chosen: int, groups: int, of_token: int) -> list[tuple[int, ...]]:
+    """Every choice of groups, and of experts in them."""
+    each = experts // groups
+    return [
+        found
+        for some in combinations(range(groups), of_token)
+        for found in combinations([e for e in range(experts) if e // each in some], chosen)
+    ]
+
+
+@given(st.sampled_from((2, 4, 8)), st.integers(1, 4), st.sampled_from((2, 4, 8)), st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_groups_of_experts_lie_on_nodes_in_their_order(
+    nodes: int, chosen: int, groups: int, of_token: int
+) -> None:
+    """The mean over every choice of groups and of experts in them, one rank a node."""
+    assume(of_token < groups and of_token * 8 // groups >= chosen)
+    moe = Moe(8, chosen, 512, 1, 1, groups=groups, groups_per_token=of_token)
+    with TemporaryDirectory() as folder:
+        given = ModelParameters(world=nodes, ep=nodes, global_batch=nodes, gpu=gpu_of(Path(folder), 1))
+        training = resolve_training(replace(MODEL, moe=moe), replace(given, dispatch="hierarchical"))
+    reached = [
+        len({expert * nodes // 8 for expert in experts})
+        for experts in choices_of_groups(8, chosen, groups, of_token)
+    ]
+    assert training.node_copies == pytest.approx(sum(reached) / len(reached))
+    (stated,) = [one.message for one in training.diagnostics if one.message.startswith("node_limit")]
+    assert stated.startswith(f"node_limit: {of_token * nodes // groups if nodes >= groups else of_token} ")
+
+
+def test_groups_that_do_not_lie_on_whole_nodes_and_a_stated_limit(tmp_path: Path) -> None:
+    moe = Moe(24, 2, 512, groups=8, groups_per_token=2)
+    given = {"world": 6, "ep": 6, "global_batch": 6, "gpu": gpu_of(tmp_path, 2), "dispatch": "hierarchical"}
+    trainings = [
+        resolve_training(replace(MODEL, moe=one), ModelParameters(**given, node_limit=limit))
+        for one in (moe, replace(moe, groups=0, groups_per_token=0))
+        for limit in (None, 2)
+    ]
+    copies = [training.node_copies for training in trainings]
+    assert copies[:2] == copies[2:]
+    stated = [any("node_limit: none" in one.message for one in of.diagnostics) for of in trainings]
+    assert stated == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"n_group": 8, "topk_group": 4, "topk_method": "noaux_tc"}, (8, 4)),
+        ({"n_group": 8, "topk_group": 4, "topk_method": "greedy"}, (0, 0)),
+        ({"n_group": 1, "topk_group": 1}, (0, 0)),
+        ({"n_group": 8, "topk_group": 8}, (0, 0)),
+        ({}, (0, 0)),
+        ({"n_group": 7, "topk_group": 4}, "groups: 7 does not divide experts 64"),
+        ({"n_group": 32, "topk_group": 2}, "groups_per_token: found 2, expected 3 to 32"),
+    ],
+)
+def test_groups_of_a_configuration(tmp_path: Path, more: dict[str, Any], expected: object) -> None:
+    sizes = {
+        "model_type": "deepseek_v3", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
+        "intermediate_size": 1024, "vocab_size": 1024, "n_routed_experts": 64, "num_experts_per_tok": 6,
+        "moe_intermediate_size": 128, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+        "v_head_dim": 32,
+    }  # fmt: skip
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(sizes | more), "utf-8")
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected):
+            find_model(str(path))
+        return
+    moe = find_model(str(path))[0].moe
+    assert moe is not None
+    assert (moe.groups, moe.groups_per_token) == expected
+
+
+def test_groups_of_a_script_are_read_and_written() -> None:
+    launch = read_launch_file("fixtures/launch/deepseek_v3_fsdp.txt")
+    assert launch.model is not None
+    assert launch.model.moe is not None
+    assert (launch.model.moe.groups, launch.model.moe.groups_per_token) == (8, 4)
+    assert launch.model.name == "deepseek-v3"
+    written, _ = write_launch("megatron", launch.model, LaunchParameters(world=64, ep=8, global_batch=64))
+    assert "--moe-router-num-groups 8" in written
+    assert "--moe-router-group-topk 4" in written
 
 
 @given(layouts(), st.sampled_from((1, 2, 8)))

@@ -46,6 +46,20 @@ def test_products_that_nothing_was_fitted_on(gpu: str) -> None:
         assert (statistics.median(off) < median, off[int(0.9 * len(off))] < most) == (True, True), precision
 
 
+@pytest.mark.skipif(not measured.FOLDER.exists(), reason="../shared/validation/ops is not here")
+@pytest.mark.parametrize(("gpu", "precision"), [("a100-80", "bf16"), ("h100", "bf16"), ("h100", "fp8")])
+def test_products_of_128_rows_take_what_their_transposed_ones_do(gpu: str, precision: str) -> None:
+    """Rows begin at 256 in the tables, columns at 128; what is cast is the operand of the rows."""
+    off = []
+    for m, n, k, us in measured.products_of(gpu)[precision]:
+        if n == 128 and m >= 2048 and k >= 1024 and m % 128 == 0:
+            few, many = (product_time(find_gpu(gpu), precision, *shape, k) for shape in ((n, m), (m, n)))
+            off.append(1e6 * (few.seconds - few.cast) / (us - 1e6 * many.cast) - 1)
+    assert len(off) > 30
+    assert abs(statistics.median(off)) < 0.02
+    assert statistics.median(map(abs, off)) < 0.11
+
+
 @pytest.mark.parametrize(
     ("gpu", "precision", "shape", "expected"),
     [

@@ -299,3 +299,12 @@ def test_lanes_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     shown = len(data_of(page)["runs"][0]["tracks"])
     assert 0 < shown < 16
     assert f"{16 - shown} more lanes " in text_of(page)["timeline"]
+
+
+def test_paper_and_narrow_windows_state_what_differs_alone() -> None:
+    """On paper no row is torn by the end of a page."""
+    styles = (ROOT / "simcore" / "render" / "page" / "page.css").read_text(encoding="utf-8")
+    rules = [line.strip() for line in styles.splitlines() if "{" in line and line.endswith("}")]
+    assert [rule for rule in rules if rules.count(rule) > 1] == []
+    printed = styles.partition("@media print")[2]
+    assert re.search(r"\btr\b[^}]*{ break-inside: avoid", printed)

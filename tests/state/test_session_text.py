@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from simcore.parameter_values.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
+from simcore.replay.step_table import MEASURES
 from simcore.trace.contexts import StepWork
 from tui.frame import cells
 from tui.state.checking import MOST_NS, InvalidSession
 from tui.state.files import Identity
 from tui.state.session_content import FORMAT, Stored, StoredRun, format_session, parse_session
+from tui.steps.saved import SavedSteps
 from tui.timeline.saved import SavedMark, SavedTimeline
 
 TIMES = st.integers(0, MOST_NS)
@@ -73,6 +75,9 @@ def timelines(draw: st.DrawFn) -> SavedTimeline:
     )  # fmt: skip
 
 
+STEPS = st.builds(
+    SavedSteps, st.sampled_from(MEASURES), TEXTS, st.booleans(), TEXTS, st.none() | st.integers(0, 2**40)
+)
 WORKS = st.builds(StepWork, st.lists(TIMES, min_size=1, max_size=3).map(tuple), TIMES, st.just(0) | TIMES)
 RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES, st.none() | TEXTS, st.none() | WORKS)
 SESSIONS = st.builds(
@@ -82,7 +87,7 @@ SESSIONS = st.builds(
     st.sampled_from(["summary", "timeline", "notes"]),
     st.none() | PARAMETERS,
     st.lists(RUNS, max_size=3).map(tuple),
-    st.fixed_dictionaries({}, optional={"timeline": timelines()}),
+    st.fixed_dictionaries({}, optional={"timeline": timelines(), "steps": STEPS}),
     st.none() | TEXTS,
     st.just(""),
 )
@@ -190,6 +195,10 @@ TIMELINE = "screens__timeline__"
         ({TIMELINE + "columns": 10**6},
          "screens.timeline.columns: found 1000000, expected a whole number from 1 to 10000"),
         ({TIMELINE + "lane": [1]}, "screens.timeline.lane: found [1], expected a list of 4"),
+        ({"screens__steps": {"measure": "loss"}},
+         'screens.steps.measure: found "loss", expected one of compute, waits, late by'),
+        ({"screens__steps": {"measure": "waits", "descending": 1}},
+         "screens.steps.descending: found 1, expected true or false"),
         ({TIMELINE + "fixed": [5, 4]},
          "screens.timeline.fixed: found [5, 4], expected a range that ends after it begins"),
         ({TIMELINE + "marks": [["A", 1, [[], 0, -1, None], ""]]},

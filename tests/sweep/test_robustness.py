@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.diagnostics import InputError
 from simcore.records import replace
 from simcore.setup import Setup
 from simcore.sources.inputs import open_model
+from simcore.sweeping.best_line import encode_best
 from simcore.sweeping.engines import HereEngine
 from simcore.sweeping.evaluating import CandidateCheck, Evaluator, candidate_of
 from simcore.sweeping.outcome import Outcome, Robustness, Spread
 from simcore.sweeping.pages import json_values, text_page
 from simcore.sweeping.pareto_front import Rule
+from simcore.sweeping.point import encode_point
+from simcore.sweeping.results_file import ResultsFile, ResultsReader, append_best, merge_files
 from simcore.sweeping.robustness import _runs, _shortened, find_robustness, find_spread
 from simcore.sweeping.running import Sweep
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes
 from tests.sweep.made import evaluator_of, made_point
+from tui.commands.sweep import print_results, read_results
+from tui.sweep.points import PointTable
 
 
 def ended(*axes: str, **fixed: object) -> tuple[Evaluator, Outcome]:
@@ -124,3 +136,83 @@ def test_the_spread_is_that_of_the_kind_of_the_fastest() -> None:
     assert spread.steps > 1
     evaluator, outcome = ended("tp=1,2", world=8, gpu="h200", engine_preset="deepspeed")
     assert find_spread(evaluator, outcome) is None
+
+
+# -- in a file of results --------------------------------------------------------------------
+
+KNOWN = Robustness({0: 7, 1: 3}, 10, "2 % jitter (8 seeds), one GPU 5 % slow, 16 GPUs"), Spread(0.044, 15)
+POINTS = [made_point(0, 1000, tp=2), made_point(1, 1030, tp=4)]
+
+
+def known_outcome() -> Outcome:
+    outcome = Outcome(Rule(), POINTS)
+    outcome.robustness, outcome.spread = KNOWN
+    return outcome
+
+
+def written(path: Path, *lines: bytes) -> Path:
+    path.write_bytes(b"".join([*map(encode_point, POINTS), *lines]))
+    return path
+
+
+def test_a_file_states_it_once_and_until_points_come_after_it(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl")
+    for _ in range(2):
+        append_best(str(path), POINTS[0].sweep, known_outcome())
+    assert path.read_bytes().count(b"wltui.sweep-best/1") == 1
+    reader = ResultsReader(str(path))
+    assert reader.read_new() == POINTS
+    assert reader.best is not None
+    assert reader.best[1:] == KNOWN
+    with ResultsFile(str(path), POINTS[0].sweep, resume=True) as file:
+        file.append(made_point(2, 900, tp=8))
+    assert len(reader.read_new()) == 1
+    assert reader.best is None
+    append_best(str(path), POINTS[0].sweep, known_outcome())
+    assert reader.read_new() == []
+    assert reader.best is not None
+    assert len(merge_files([str(path)])) == 3
+    bare = written(tmp_path / "bare.jsonl")
+    append_best(str(bare), POINTS[0].sweep, Outcome(Rule(), POINTS))
+    assert b"best" not in bare.read_bytes()
+
+
+def test_its_page_and_its_screen_have_the_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "r.jsonl", encode_best(POINTS[0].sweep, known_outcome()))
+    print_results(str(path))
+    page = capsys.readouterr().out
+    assert [page.count(f" {wins} of 10 ") for wins in (7, 3)] == [2, 1]
+    table = PointTable(read_results(str(path))[0])
+    assert "best in" in [column.heading for column in table.columns_for(100)]
+    assert [table.texts(line)["best in"] for line in range(2)] == ["7 of 10", "3 of 10"]
+    table.sort("wins", False)
+    assert [table.texts(line)["best in"] for line in range(2)] == ["3 of 10", "7 of 10"]
+    plain = PointTable(read_results(str(written(tmp_path / "plain.jsonl")))[0])
+    assert "best in" not in [column.heading for column in plain.columns_for(100)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"sweep": "another"}, {"runs": 0}, {"runs": 5}, {"best_in": {"0": -1}}, {"best_in": [1]}, {"off": -1.0},
+     {"off": 1e300}, {"steps": 0}, {"conditions": 5}, {"runs": 10**30}, {"best_in": {"x": 1}}],
+)  # fmt: skip
+def test_a_line_that_no_sweep_writes_is_refused_with_its_number(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    line = json.loads(encode_best(POINTS[0].sweep, known_outcome()))
+    compact = json.dumps(line | change, separators=(",", ":")).encode() + b"\n"
+    reader = ResultsReader(str(written(tmp_path / "r.jsonl", compact)))
+    with pytest.raises(InputError) as refused:
+        reader.read_new()
+    (diagnostic,) = refused.value.diagnostics
+    assert (diagnostic.code, diagnostic.line) == ("sweep-line", 3)
+
+
+def test_words_of_a_file_reach_no_terminal_raw(tmp_path: Path) -> None:
+    outcome = known_outcome()
+    outcome.robustness = Robustness({0: 1}, 1, "\x1b]0;owned\x07")
+    reader = ResultsReader(str(written(tmp_path / "r.jsonl", encode_best(POINTS[0].sweep, outcome))))
+    reader.read_new()
+    assert reader.best is not None
+    assert reader.best.robustness is not None
+    assert "\x1b" not in reader.best.robustness.words

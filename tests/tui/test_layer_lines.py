@@ -11,9 +11,10 @@ from simcore.workload import Workload
 from tests.says import said
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
+from tests.tui.test_random_forms import opened
 from tui.frame import text_of
 from tui.layers.columns import format_figure
-from tui.layers.view import LayersView
+from tui.layers.view import LayersView, table_of
 from tui.layers.workload_table import WORKLOAD_COLUMNS
 from tui.layers.workload_table import WorkloadTable as Table
 from tui.session import Session
@@ -251,6 +252,14 @@ def test_the_critical_path_of_a_row_is_what_the_report_has(every_row: bool) -> N
             assert texts["critical ms"] == format_figure(sum(row["critical_ns"] for row in mine) / 1e6, 8)
     # Of rows without a line the path has the rest.
     assert len(seen) + table.count_empty("") == len(rows)
+
+
+def test_the_first_picture_has_what_is_known_of_the_path() -> None:
+    """At 80 columns nothing asks for the path; another screen may have computed it."""
+    model_run = opened("model").current
+    table_of(model_run).find_path(lambda: False)
+    view = LayersView(Session(model_run), ascii_only=False)
+    assert text_of(view.frame(80, 21)) == text_of(view.frame(80, 21))
 
 
 def test_the_cursor_moves_and_the_price_below_is_that_of_its_line() -> None:

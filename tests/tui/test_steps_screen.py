@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import small
 from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_text_frames import frame_after
-from tui.app import MISSING, WltuiApp
+from tui.app import MISSING, NO_NETWORK, WltuiApp
 from tui.screens import screens_of
 from tui.session import Run, Session
 from tui.steps.frame import HeatScale, find_scale, heat_width, shade, sparkline
+from tui.steps.saved import SavedSteps
 from tui.steps.view import NO_STEPS, SIMULATED, StepsView
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
@@ -76,7 +78,7 @@ async def test_the_screen_says_who_is_slow_how_often_and_what_the_job_would_gain
         await run_over(pilot)
         run = open_run(RunInput(open_input(job, OpeningOptions(step="all")), Parameters()))
         findings = run.recording.step_findings  # type: ignore[union-attr]
-        assert (findings.late_rank, findings.late_steps) == (1, 12)
+        assert run.recording.step_table.slow_rank[:2] == (1, 12)  # type: ignore[union-attr]
         text = " ".join(screen_text(app).split())
         assert "Rank 1 is the slowest in 12 of 12 steps" in text
         assert findings.as_peers.gain_ns > 0
@@ -151,6 +153,52 @@ async def test_a_filter_leaves_the_steps_of_a_rank_and_esc_removes_it(job: str) 
         assert view_of(app).table.no_match("zap") in screen_text(app)
         await press(pilot, "escape")
         assert len(view_of(app).table.lines) == 12
+
+
+@pytest.mark.parametrize("is_small", [True, False], ids=["at once", "behind the picture"])
+async def test_measure_order_filter_and_cursor_come_back(
+    job: str, monkeypatch: pytest.MonkeyPatch, is_small: bool
+) -> None:
+    app = WltuiApp(session_on(job), first="steps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "i", "i", "l", "o", "backslash", *"backward", "enter", "g", "j")
+        state, rows = view_of(app).saved(), screen_rows(app)
+    assert state is not None
+    monkeypatch.setattr("tui.steps.view._MOST_AT_ONCE", 20_000 if is_small else 1)
+    again = WltuiApp(session_on(job), first="steps")
+    async with again.run_test(size=(120, 36)) as pilot:
+        view_of(again).restore(SavedSteps.read(json.loads(json.dumps(state.as_json())), "steps"), True)
+        await wait_until(pilot, lambda: view_of(again).has_table)
+        view_of(again).redraw()
+        await pilot.pause()
+        assert view_of(again).saved() == state
+        # But for the chosen column.
+        assert screen_rows(again)[11:-1] == rows[11:-1]
+
+
+async def test_other_screens_of_a_step_lead_to_those_that_there_are(job: str) -> None:
+    app = WltuiApp(session_on(job), first="steps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "9")
+        assert (app.screen_name, app.status_text) == ("steps", NO_NETWORK)
+        await press(pilot, "1", "6")
+        assert "on 8, 6 compares" in screen_text(app)
+
+
+def test_runs_made_here_are_counted_and_steps_have_their_own_numbers(job: str) -> None:
+    session = session_on(job)
+    assert session.run_words() == "run 1 of 1"
+    session.show(session.opened.with_parameters(Parameters(slow_rank=("1=0.5",))))
+    assert session.run_words() == "draft after run 1"
+    assert session.keep() == 2
+    assert session.run_words() == "run 2 of 2"
+    label = (session.opened.setup.label or "").replace("#11", "#3")
+    session.show(session.root(label))
+    assert session.run_words() == "step 3"
+    session.show(session.root(label).with_parameters(Parameters(slow_rank=("1=0.5",))))
+    assert (session.keep(), session.run_words(), session.against_words()) == (3, "run 3 of 3", "step 3")
 
 
 async def test_more_steps_of_a_running_job_come_under_the_cursor(

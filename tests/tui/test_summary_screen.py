@@ -81,6 +81,10 @@ def test_tab_goes_round_the_panels_that_are_drawn() -> None:
     assert model.panel == NOTES
     model.set_panels((STAGES, WORST))
     assert model.panel == STAGES
+    # The ranks of a small screen take the place of the bars; nothing was drawn in between.
+    model.panel = MAP
+    model.next_panel(1)
+    assert model.panel == WORST
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
 from simcore.sweeping.engines import HereEngine
 from simcore.sweeping.evaluating import candidate_of
+from simcore.sweeping.outcome import Robustness
 from simcore.sweeping.pareto_front import Rule
 from simcore.sweeping.point import Point
 from simcore.sweeping.results_file import ResultsReader, write_all
@@ -369,6 +370,24 @@ async def test_a_sweep_of_what_is_open_is_typed_and_fills_the_screen(make_app: M
         assert app.screen_name == "timeline"
 
 
+async def test_a_sweep_that_has_ended_says_how_far_its_best_stay_the_best_in_its_file_too(
+    make_app: MakeApp, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    app = make_app(model_run(tp=2))
+    async with app.run_test(size=(200, 36)) as pilot:
+        await press(pilot, "7", "enter")
+        await burst(pilot, *["backspace"] * 12, *map(_key, f"--vary pp=2,4 --prune -o {path}"), "enter")
+        await wait_until(
+            pilot, lambda: app.sweeping.result is not None and not app.sweeping.result.is_running
+        )
+        assert "best in" in screen_text(app)
+        reader = ResultsReader(str(path))
+        assert len(reader.read_new()) == 2
+        assert reader.best is not None
+        assert reader.best.robustness == app.sweeping.result.outcome.robustness  # type: ignore[union-attr]
+
+
 async def test_words_that_are_none_are_said_on_the_screen(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
@@ -443,8 +462,11 @@ async def test_points_that_somebody_else_writes_come_in(make_app: MakeApp, tmp_p
     async with app.run_test(size=(120, 36)) as pilot:
         assert "2 points, 2 simulated" in screen_text(app)
         here = view_of(app).table.point(0).index
-        write_all(str(path), given, True)
+        outcome = found_of(given).outcome
+        outcome.robustness = Robustness({given[0].index: 5}, 5, "noise")
+        write_all(str(path), given, True, outcome)
         await wait_until(pilot, lambda: f"{len(given)} points" in screen_text(app))
+        assert "5 of 5" in screen_text(app)
         assert here in {one.index for one in given[:2]}
 
 

@@ -18,10 +18,13 @@ from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.parameter_values.values import text_value
 from simcore.parameters import DEFAULT_NETWORK, FLOW_FIELDS, Parameters, flag_of
 from simcore.ranks import RankSet, parse_ranks
+from simcore.records import NamedTuple
 from simcore.units import byte_size, change_percent, duration, percent
 from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_sizes
 
 if TYPE_CHECKING:
+    import argparse
+
     from simcore.collectives.nccl_tests import MeasuredCollective
     from simcore.flows.traffic import FlowReport
     from simcore.messages.network import LinkUse
@@ -76,37 +79,45 @@ def build_parser() -> Parser:
     return parser
 
 
+class _Request(NamedTuple):
+    """A collective of a group of ranks, in several sizes."""
+
+    collective: str
+    ranks: RankSet
+    cluster: Cluster
+    shape: GroupShape
+    sizes: list[int]
+
+
+class _Timing(NamedTuple):
+    """What a network says of a collective."""
+
+    times: list[CompletionTimes]
+    """When it is over, by size."""
+    links: list[LinkUse] | None = None
+    """What links carried of the last size, where it was sent message by message."""
+    report: FlowReport | None = None
+    ports: Ports | None = None
+    """What flows did of the last size."""
+    slowed_ns: int | None = None
+    """When flows of a single size are over with slowed senders."""
+
+
 def main(words: list[str]) -> int:
     """Prices a collective and prints it. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
-    name = arguments.collective
-    lacking = ["COLLECTIVE"] * (name is None) + ["--size"] * (arguments.size is None)
-    if lacking and arguments.measured is None:
-        raise UsageError(
-            f"the following arguments are required: {', '.join(lacking)} (see wltui collective --help)"
-        )
-    if name is not None and name not in _COLLECTIVES:
-        raise UsageError(
-            f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
-            f"{did_you_mean(arguments.collective, _COLLECTIVES)}"
-        )
-    if arguments.network not in (None, *_NETWORKS):
-        network_name = printable(arguments.network, 60)
-        raise UsageError(f"--network {network_name}: one of {', '.join(_NETWORKS)} is expected")
-    collective = None if name is None else _COLLECTIVES[name]
+    collective = _parse_collective(arguments)
     sizes = [] if arguments.size is None else parse_sizes("--size", arguments.size)
-    stated_ranks = None if arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
+    ranks = None if arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     table: MeasuredCollective | None = None
     if arguments.measured is not None:
-        table, sizes = _read_measured(arguments.measured, collective, stated_ranks, sizes)
+        table, sizes = _read_measured(arguments.measured, collective, ranks, sizes)
         collective = table.collective
-        if stated_ranks is None and table.ranks is not None:
-            stated_ranks = RankSet.of(range(table.ranks))
+        if ranks is None and table.ranks is not None:
+            ranks = RankSet.of(range(table.ranks))
     assert collective is not None
     choice = choose_cluster(parse_parameters(arguments).part(ClusterParameters))
-    if stated_ranks is not None:
-        ranks = stated_ranks
-    else:
+    if ranks is None:
         ranks = RankSet.of(range(choice.npus or _inner_npus(choice.cluster(1))))
     rank_ids = sorted(ranks)
     cluster = choice.cluster(rank_ids[-1] + 1)
@@ -117,68 +128,62 @@ def main(words: list[str]) -> int:
         dimension = f"dimension {shape.dimensions[0].dimension}"
         message = f"no grid of the dimensions, priced as one flat group on {dimension}, the slowest crossed"
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
-    links: list[LinkUse] | None = None
-    report: FlowReport | None = None
-    ports: Ports | None = None
-    slowed_ns: int | None = None
-    network = arguments.network
-    if network is None and cluster.topology is not None:
-        network, note = _choose_network(collective, len(rank_ids), len(sizes), cluster.topology)
-        print(f"wltui: note --network: {note}", file=sys.stderr)
-    if network != "flows":
-        options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
-        options += ["--every-group"] * arguments.every_group
-        if options:
-            raise UsageError(f"{options[0]}: is of --network flows")
-    if network == "links":
-        from simcore.messages.alone import run_collective
-
-        alone = [run_collective(cluster, rank_ids, collective, size) for size in sizes]
-        size_times = [CompletionTimes(min(collective.ends), max(collective.ends)) for collective in alone]
-        links = alone[-1].links
-    elif network == "flows":
-        from simcore.flows.alone import like_groups, run_collectives, slowed_end
-        from simcore.flows.traffic import rules_of
-        from simcore.networks.flows import check_algorithms, flow_algorithm
-        from simcore.trace.ports import ports_of_flows
-
-        if cluster.topology is None:
-            raise UsageError(
-                "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology would fit"
-            )
-        texts = {name: getattr(arguments, name) for name in FLOW_FIELDS}
-        values = {name: text_value(flag_of(name), text) for name, text in texts.items() if text is not None}
-        rules = rules_of(cluster.packets, Parameters(**values))
-        groups = like_groups(cluster.npus, rank_ids) if arguments.every_group else [rank_ids]
-        check_algorithms(cluster)
-        algorithm = flow_algorithm(cluster, shape, collective)
-        runs = [
-            run_collectives(cluster.topology, groups, collective, size, rules, algorithm) for size in sizes
-        ]
-        size_times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
-        report = runs[-1].report
-        ports = ports_of_flows(report, cluster.topology, size_times[-1].last_ns)
-        if len(sizes) == 1:
-            slowed_ns = slowed_end(runs[0], cluster.topology, groups, collective, sizes[0], algorithm)
-    else:
-        size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
+    request = _Request(collective, ranks, cluster, shape, sizes)
+    timing = _time_on_network(request, arguments)
     is_range = table is not None or ".." in arguments.size
     if arguments.json:
-        _print_json(collective, ranks, sizes, size_times, is_range, links, (report, ports, slowed_ns), table)
+        _print_json(request, timing, is_range, table)
     elif table is not None:
-        print("\n".join(_format_measured(cluster, shape, ranks, sizes, size_times, table)))
+        print("\n".join(_format_measured(request, timing.times, table)))
     elif is_range:
-        print("\n".join(_format_table(cluster, shape, collective, ranks, sizes, size_times)))
+        print("\n".join(_format_table(request, timing.times)))
     else:
-        explanation_lines = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
-        if links is not None:
-            explanation_lines = _links_text(links, size_times[0].last_ns)
-        if report is not None and ports is not None:
-            from simcore.render.report.usage import port_lines
-
-            explanation_lines = port_lines(ports, report, everything=False, slowed_ns=slowed_ns)
-        print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
+        print("\n".join(_format_one(request, timing)))
     return 0
+
+
+def _parse_collective(arguments: argparse.Namespace) -> str | None:
+    """Returns the collective, None where a file is to say it. Raises `UsageError` for one, or a network, that
+    is not known, and for what is lacking.
+    """
+    name = arguments.collective
+    lacking = ["COLLECTIVE"] * (name is None) + ["--size"] * (arguments.size is None)
+    if lacking and arguments.measured is None:
+        raise UsageError(
+            f"the following arguments are required: {', '.join(lacking)} (see wltui collective --help)"
+        )
+    if name is not None and name not in _COLLECTIVES:
+        raise UsageError(
+            f"COLLECTIVE {printable(name, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
+            f"{did_you_mean(name, _COLLECTIVES)}"
+        )
+    if arguments.network not in (None, *_NETWORKS):
+        network_name = printable(arguments.network, 60)
+        raise UsageError(f"--network {network_name}: one of {', '.join(_NETWORKS)} is expected")
+    return None if name is None else _COLLECTIVES[name]
+
+
+def _time_on_network(request: _Request, arguments: argparse.Namespace) -> _Timing:
+    """Returns what the requested network says, else that of a topology, with a note which that is. Raises
+    `UsageError` for options of another one.
+    """
+    collective, ranks, cluster, shape, sizes = request
+    network = arguments.network
+    if network is None and cluster.topology is not None:
+        network, note = _choose_network(collective, len(ranks), len(sizes), cluster.topology)
+        print(f"wltui: note --network: {note}", file=sys.stderr)
+    if network == "flows":
+        return _time_by_flows(request, arguments)
+    options = [flag_of(name).option for name in FLOW_FIELDS if getattr(arguments, name) is not None]
+    options += ["--every-group"] * arguments.every_group
+    if options:
+        raise UsageError(f"{options[0]}: is of --network flows")
+    if network != "links":
+        return _Timing([completion_times(cluster, shape, collective, size) for size in sizes])
+    from simcore.messages.alone import run_collective
+
+    runs = [run_collective(cluster, sorted(ranks), collective, size) for size in sizes]
+    return _Timing([CompletionTimes(min(run.ends), max(run.ends)) for run in runs], runs[-1].links)
 
 
 def _choose_network(collective: str, members: int, sizes: int, topology: Topology) -> tuple[str, str]:
@@ -193,6 +198,34 @@ def _choose_network(collective: str, members: int, sizes: int, topology: Topolog
         DEFAULT_NETWORK,
         f"{DEFAULT_NETWORK}, not flows, for {flow_words(flows)} (--network flows has them)",
     )
+
+
+def _time_by_flows(request: _Request, arguments: argparse.Namespace) -> _Timing:
+    """Returns what flows on the links of a topology say. Raises `UsageError` without one."""
+    from simcore.flows.alone import like_groups, run_collectives, slowed_end
+    from simcore.flows.traffic import rules_of
+    from simcore.networks.flows import check_algorithms, flow_algorithm
+    from simcore.trace.ports import ports_of_flows
+
+    collective, ranks, cluster, shape, sizes = request
+    topology = cluster.topology
+    if topology is None:
+        raise UsageError(
+            "--network flows: the cluster has no links; --cluster spectrum-x:64 or a topology would fit"
+        )
+    texts = {name: getattr(arguments, name) for name in FLOW_FIELDS}
+    values = {name: text_value(flag_of(name), text) for name, text in texts.items() if text is not None}
+    rules = rules_of(cluster.packets, Parameters(**values))
+    groups = like_groups(cluster.npus, sorted(ranks)) if arguments.every_group else [sorted(ranks)]
+    check_algorithms(cluster)
+    algorithm = flow_algorithm(cluster, shape, collective)
+    runs = [run_collectives(topology, groups, collective, size, rules, algorithm) for size in sizes]
+    times = [CompletionTimes(min(run.ends), max(run.ends)) for run in runs]
+    report = runs[-1].report
+    slowed_ns = None
+    if len(sizes) == 1:
+        slowed_ns = slowed_end(runs[0], topology, groups, collective, sizes[0], algorithm)
+    return _Timing(times, None, report, ports_of_flows(report, topology, times[-1].last_ns), slowed_ns)
 
 
 def _read_measured(
@@ -228,9 +261,10 @@ def _inner_npus(cluster: Cluster) -> int:
     return cluster.npus // cluster.dims[-1].size
 
 
-def _format_one(
-    collective: str, ranks: RankSet, size: int, times: CompletionTimes, origin: list[str]
-) -> list[str]:
+def _format_one(request: _Request, timing: _Timing) -> list[str]:
+    """Returns the times and bandwidths of a single size, and where they come from."""
+    collective, ranks, cluster, shape, (size,) = request
+    (times,) = timing.times
     lines = [
         f"{NAMES[collective]} of {size} B over {_format_ranks(ranks)}: {duration(times.last_ns)}",
         f"  last rank done   {times.last_ns} ns",
@@ -239,7 +273,15 @@ def _format_one(
         f"  busbw            {bus_bandwidth(collective, len(ranks), size, times.last_ns):.2f} GB/s",
         "",
     ]
-    return [*lines, *origin]
+    if timing.links is not None:
+        return [*lines, *_links_text(timing.links, times.last_ns)]
+    if timing.report is not None and timing.ports is not None:
+        from simcore.render.report.usage import port_lines
+
+        return [
+            *lines, *port_lines(timing.ports, timing.report, everything=False, slowed_ns=timing.slowed_ns)
+        ]  # fmt: skip
+    return [*lines, *explain_collective(cluster, shape, collective, size).splitlines()]
 
 
 def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
@@ -256,69 +298,53 @@ def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
     return lines + ([f"  and {len(links) - _MOST_LINKS} more"] if len(links) > _MOST_LINKS else [])
 
 
-def _format_table(
-    cluster: Cluster,
-    shape: GroupShape,
-    collective: str,
-    ranks: RankSet,
-    sizes: list[int],
-    size_times: list[CompletionTimes],
-) -> list[str]:
+def _format_table(request: _Request, times: list[CompletionTimes]) -> list[str]:
     """Returns sizes and bandwidths in the columns and units of nccl-tests (its doc/PERFORMANCE.md)."""
-    dims = " x ".join(dimension.text() for dimension in cluster.dims)
     lines = [
-        f"# {NAMES[collective]} over {_format_ranks(ranks)} on {dims}",
         f"#{'size':>18} {'time':>14} {'algbw':>9} {'busbw':>9}",
         f"#{'(B)':>18} {'(us)':>14} {'(GB/s)':>9} {'(GB/s)':>9}",
     ]
-    for size, (_, ns) in zip(sizes, size_times, strict=True):
+    for size, (_, ns) in zip(request.sizes, times, strict=True):
         algbw = algorithm_bandwidth(size, ns)
-        busbw = bus_bandwidth(collective, len(ranks), size, ns)
+        busbw = bus_bandwidth(request.collective, len(request.ranks), size, ns)
         lines.append(f" {size:>18} {ns / 1000:>14.2f} {algbw:>9.2f} {busbw:>9.2f}")
-    origin = explain_collective(cluster, shape, collective, sizes[-1])
-    return [*lines, *[f"# {line}" for line in origin.splitlines()]]
+    return _with_origin(request, lines)
 
 
-def _format_measured(
-    cluster: Cluster,
-    shape: GroupShape,
-    ranks: RankSet,
-    sizes: list[int],
-    size_times: list[CompletionTimes],
-    table: MeasuredCollective,
-) -> list[str]:
+def _format_measured(request: _Request, times: list[CompletionTimes], table: MeasuredCollective) -> list[str]:
     """Returns measured and priced times and bus bandwidths by size, and by how much the price is off."""
-    dims = " x ".join(dimension.text() for dimension in cluster.dims)
+    count = len(request.ranks)
     lines = [
-        f"# {NAMES[table.collective]} over {_format_ranks(ranks)} on {dims}",
         f"# measured: {table.words()}",
         f"#{'size':>18} {'measured':>12} {'busbw':>9} {'priced':>12} {'busbw':>9} {'price is off':>13}",
         f"#{'(B)':>18} {'(us)':>12} {'(GB/s)':>9} {'(us)':>12} {'(GB/s)':>9} {'':>13}",
     ]
-    for size, (_, ns) in zip(sizes, size_times, strict=True):
+    for size, (_, ns) in zip(request.sizes, times, strict=True):
         measured_ns = table.ns_of(size)
-        measured_busbw = table.busbw_of(size, len(ranks))
-        busbw = bus_bandwidth(table.collective, len(ranks), size, ns)
         lines.append(
-            f" {size:>18} {measured_ns / 1000:>12.2f} {measured_busbw:>9.2f} {ns / 1000:>12.2f} "
-            f"{busbw:>9.2f} {change_percent(round(measured_ns), ns):>13}"
+            f" {size:>18} {measured_ns / 1000:>12.2f} {table.busbw_of(size, count):>9.2f} {ns / 1000:>12.2f} "
+            f"{bus_bandwidth(request.collective, count, size, ns):>9.2f} "
+            f"{change_percent(round(measured_ns), ns):>13}"
         )
-    origin = explain_collective(cluster, shape, table.collective, sizes[-1])
-    return [*lines, *[f"# {line}" for line in origin.splitlines()]]
+    return _with_origin(request, lines)
 
 
-def _print_json(
-    collective: str,
-    ranks: RankSet,
-    sizes: list[int],
-    size_times: list[CompletionTimes],
-    is_range: bool,
-    links: list[LinkUse] | None,
-    flows: tuple[FlowReport | None, Ports | None, int | None],
-    table: MeasuredCollective | None,
-) -> None:
+def _with_origin(request: _Request, lines: list[str]) -> list[str]:
+    """Returns the lines of a table between what is priced and where the price of its last size comes from."""
+    collective, ranks, cluster, shape, sizes = request
+    dims = " x ".join(dimension.text() for dimension in cluster.dims)
+    origin = explain_collective(cluster, shape, collective, sizes[-1]).splitlines()
+    return [
+        f"# {NAMES[collective]} over {_format_ranks(ranks)} on {dims}",
+        *lines,
+        *[f"# {line}" for line in origin],
+    ]
+
+
+def _print_json(request: _Request, timing: _Timing, is_range: bool, table: MeasuredCollective | None) -> None:
     from simcore.render.report.json_text import json_text
 
+    collective, ranks, *_, sizes = request
     rows: list[dict[str, Any]] = [
         {
             "bytes": size,
@@ -328,7 +354,7 @@ def _print_json(
             "algbw_gbps": algorithm_bandwidth(size, times.last_ns),
             "busbw_gbps": bus_bandwidth(collective, len(ranks), size, times.last_ns),
         }
-        for size, times in zip(sizes, size_times, strict=True)
+        for size, times in zip(sizes, timing.times, strict=True)
     ]
     if table is not None:
         for row in rows:
@@ -336,13 +362,12 @@ def _print_json(
             row["measured_busbw_gbps"] = table.busbw_of(row["bytes"], len(ranks))
     head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
     values = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
-    if links is not None and not is_range:
-        values["links"] = [link._asdict() for link in links]
-    report, ports, slowed_ns = flows
-    if report is not None and ports is not None and not is_range:
+    if timing.links is not None and not is_range:
+        values["links"] = [link._asdict() for link in timing.links]
+    if timing.report is not None and timing.ports is not None and not is_range:
         from simcore.render.report.usage import port_values
 
-        values.update(port_values(report, ports, size_times[0].last_ns, slowed_ns))
+        values.update(port_values(timing.report, timing.ports, timing.times[0].last_ns, timing.slowed_ns))
     print(json_text(values))
 
 

@@ -319,10 +319,13 @@ def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
             rest = remaining_lines(outcome, sweep.progress, options.prunes)
         elif options.prunes:
             # What varies by hand is a page of figures, which its file says again.
+            from simcore.sweeping.results_file import append_best
             from simcore.sweeping.robustness import find_robustness, find_spread
 
             outcome.robustness = find_robustness(options.evaluator, outcome)
             outcome.spread = find_spread(options.evaluator, outcome)
+            if options.output is not None and options.shard.count == 1:
+                append_best(options.output, options.evaluator.definition.sweep, outcome)
         outcome.assumed = list_assumptions(outcome, "", options.evaluator.workload)
         so_far = "So far: " if is_stopped or is_over else ""
         _print(
@@ -413,6 +416,7 @@ def read_results(path: str) -> tuple[SweepResult, ResultsReader]:
     points = reader.read_new()
     shown_sweep = SweepResult(printable(os.path.basename(path)), _rule_of(points), FILE)
     shown_sweep.add_points(points)
+    shown_sweep.take_best(reader.best)
     return shown_sweep, reader
 
 

@@ -33,11 +33,8 @@ class Choice:
         """
         session = self._session
         run_choices = [] if session.against is None else [RunChoice("against", session.against)]
-        history = enumerate(session.history, 1)
         run_choices += [
-            _history_choice(run_number, run, run.results)
-            for run_number, run in history
-            if run.results is not None
+            _history_choice(session, run, run.results) for run in session.history if run.results is not None
         ]
         # A chosen run stays, even if others have replaced it in the history.
         for selected in (self._a, self._b):
@@ -59,7 +56,7 @@ class Choice:
         history_run = session.find_in_history(session.current)
         if history_run is None:
             return RunChoice("draft", session.current)
-        return _history_choice(session.history.index(history_run) + 1, history_run, session.current)
+        return _history_choice(session, history_run, session.current)
 
     @property
     def pair(self) -> tuple[RunChoice, RunChoice] | None:
@@ -152,9 +149,9 @@ class Choice:
         return self.pair is not None
 
 
-def _history_choice(run_number: int, run: HistoryRun, results: Run) -> RunChoice:
+def _history_choice(session: Session, run: HistoryRun, results: Run) -> RunChoice:
     """Returns a run of the history, by the user's name where it has one."""
-    return RunChoice(cells(run.name, 20) if run.name else f"run {run_number}", results)
+    return RunChoice(cells(run.name, 20) if run.name else session.title_of(run), results)
 
 
 def _is_same_run(a: Run, b: Run) -> bool:

@@ -2,79 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Mapping, Sequence
 
 from simcore.trace.figures import CollectiveStates, HangTables
 from simcore.units import plural
 from tui.frame import cells, end_cut
-from tui.layers.table import Table, TableSelection
+from tui.layers.row_table import RowTable
+from tui.layers.table import TableSelection
 from tui.listing import ListColumn
 
 _OPEN_ALONE, _ALL = "all of the rings", "open ones alone"
-# Heading -> key that it sorts by, and whether the largest comes first.
 _SORTED_BY: Mapping[str, tuple[str, bool]] = {
     "group": ("group", False), "ranks": ("ranks", False), "no.": ("sequence", True),
     "collective": ("operation", False), "since, UTC": ("since_ns", False), "not come": ("not come", True),
 }  # fmt: skip
 
 
-class CollectiveTable(Table):
+class CollectiveTable(RowTable[CollectiveStates]):
     """The table of dumps: see `Table`."""
 
     cannot_split = "a collective has one line"
 
     def __init__(self, tables: HangTables, each: bool = False) -> None:
         self._tables, self.each = tables, each
-        self.collectives: Sequence[CollectiveStates] = tables.find_collectives(each)
-        if not self.collectives and not each:
+        collectives = tables.find_collectives(each)
+        if not collectives and not each:
             # Nothing is open: the rings are all that there is.
-            self.each, self.collectives = True, tables.find_collectives(True)
+            self.each, collectives = True, tables.find_collectives(True)
         self.hint = _ALL if self.each else _OPEN_ALONE
-        self.key, self.descending, self.typed = "", True, ""
-        self._sorted_indices: Sequence[int] = self.first_order()
-        self.show(self._sorted_indices)
-
-    @property
-    def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
-        return _SORTED_BY
-
-    @property
-    def of_path(self) -> Collection[str]:
-        return ()
-
-    @property
-    def subject(self) -> object:
-        return self._tables
+        super().__init__(tables, collectives, _SORTED_BY)
 
     def apart(self, each: bool) -> CollectiveTable:
         return CollectiveTable(self._tables, each)
 
-    def first_order(self) -> Sequence[int]:
-        return range(len(self.collectives))
+    def words_of(self, row: CollectiveStates) -> str:
+        return " ".join(
+            (row.group.group, row.group.short, str(row.sequence), row.operation, row.size, row.problem,
+             row.call_site, *row.states)
+        )  # fmt: skip
 
-    @cached_property
-    def _words(self) -> list[str]:
-        return [
-            " ".join(
-                (one.group.group, one.group.short, str(one.sequence), one.operation, one.size, one.problem,
-                 one.call_site, *one.states)
-            ).lower()
-            for one in self.collectives
-        ]  # fmt: skip
-
-    def matching(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
-        for word in typed.lower().split():
-            indices = [index for index in indices if word in self._words[index]]
-        return indices
-
-    def sort(self, key: str, descending: bool) -> None:
-        self.key, self.descending = key, descending
-        self._sorted_indices = self.first_order()
-        if key:
-            values = [_sort_value(one, key) for one in self.collectives]
-            self._sorted_indices = sorted(self._sorted_indices, key=values.__getitem__, reverse=descending)
-        self.filter(self.typed)
+    def value_of(self, row: CollectiveStates, key: str) -> tuple[int, str]:
+        if key == "not come":
+            return len(row.states.get("not come", "")), ""
+        if key in ("group", "ranks"):
+            return 0, row.group.group if key == "group" else row.group.ranks
+        return super().value_of(row, key)
 
     def cannot_sort(self, heading: str) -> str:
         return "" if heading in _SORTED_BY else "states do not sort"
@@ -102,16 +74,11 @@ class CollectiveTable(Table):
             "not come": one.states.get("not come", ""), "ranks by state": "; ".join([*problem, *others]),
         }  # fmt: skip
 
-    def of_line(self, line: int) -> CollectiveStates:  # type: ignore[override]
-        """Returns the collective of a row."""
-        index: int = self.lines[line]
-        return self.collectives[index]
-
     def count_text(self) -> str:
         if self.each:
-            return f"{self._count(self.collectives)} of the rings"
-        count = self._count([one for one in self.collectives if one.is_open])
-        problems = sum(bool(one.problem) for one in self.collectives)
+            return f"{self._count(self.rows)} of the rings"
+        count = self._count([one for one in self.rows if one.is_open])
+        problems = sum(bool(one.problem) for one in self.rows)
         differ = f", {problems} {'does' if problems == 1 else 'do'} not match" if problems else ""
         return f"{count} not ended{differ}"
 
@@ -123,13 +90,13 @@ class CollectiveTable(Table):
         return words or "0 collectives"
 
     def left(self) -> str:
-        return f"{len(self.lines)} of {self._count(self.collectives)}"
+        return f"{len(self.lines)} of {self._count(self.rows)}"
 
     def order(self) -> tuple[str, str]:
         return "those that somebody has not come to first", "not come first"
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
-        is_matched = not any(one.problem for one in self.collectives)
+        is_matched = not any(one.problem for one in self.rows)
         if short:
             return "kinds, sizes, types match" if is_matched else ""
         return f"{'kinds, sizes and types match; ' if is_matched else ''}numbers count in each group"
@@ -140,9 +107,6 @@ class CollectiveTable(Table):
     def mark(self, line: int) -> Hashable:
         one = self.of_line(line)
         return one.group.stream, one.sequence, one.operation
-
-    def line_of(self, mark: Hashable) -> int:
-        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
 
     def find_selection(self, line: int) -> TableSelection | None:
         one = self.of_line(line)
@@ -156,12 +120,3 @@ class CollectiveTable(Table):
             lines.append(f"called at {one.call_site}")
         title = f"no. {one.sequence} of {cells(one.group.group, 50)} (ranks {one.group.ranks})"
         return title, [(end_cut(text, width), "") for text in lines]
-
-
-def _sort_value(one: CollectiveStates, key: str) -> tuple[int, str]:
-    if key == "not come":
-        return len(one.states.get("not come", "")), ""
-    if key in ("group", "ranks"):
-        return 0, one.group.group if key == "group" else one.group.ranks
-    value = getattr(one, key)
-    return (value, "") if isinstance(value, int) else (0, str(value))

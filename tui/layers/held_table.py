@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Mapping, Sequence
 
 from simcore.records import NamedTuple
 from simcore.trace.figures import DeviceMemory, HeldMemory, SnapshotTables
 from simcore.units import percent, plural
 from tui.frame import cells, end_cut
-from tui.layers.table import Table, TableSelection
+from tui.layers.row_table import RowTable, value_in
+from tui.layers.table import TableSelection
 from tui.listing import ListColumn
 
-# Heading -> key that it sorts by, and whether the largest comes first.
 _SORTED_BY: Mapping[str, tuple[str, bool]] = {
     "device": ("device", False), "MB": ("bytes", True), "count": ("allocations", True),
     "allocated in": ("site", False),
@@ -24,61 +23,22 @@ class _Row(NamedTuple):
     holder: HeldMemory
 
 
-class HeldTable(Table):
+class HeldTable(RowTable[_Row]):
     """The table of snapshots: see `Table`."""
 
     cannot_split = "a stack has one line"
 
     def __init__(self, tables: SnapshotTables) -> None:
-        self._tables = tables
-        devices = sorted(tables.devices, key=lambda device: -device.peak_allocated)
-        self.rows = [_Row(device, holder) for device in devices for holder in device.holders]
-        self.key, self.descending, self.typed = "", True, ""
-        self._sorted_indices: Sequence[int] = self.first_order()
-        self.show(self._sorted_indices)
+        self._devices = sorted(tables.devices, key=lambda device: -device.peak_allocated)
+        rows = [_Row(device, holder) for device in self._devices for holder in device.holders]
+        super().__init__(tables, rows, _SORTED_BY)
 
-    @property
-    def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
-        return _SORTED_BY
+    def words_of(self, row: _Row) -> str:
+        frames = (str(part) for frame in row.holder.frames for part in frame)
+        return " ".join((row.device.name, row.holder.words, *frames))
 
-    @property
-    def of_path(self) -> Collection[str]:
-        return ()
-
-    @property
-    def subject(self) -> object:
-        return self._tables
-
-    def first_order(self) -> Sequence[int]:
-        return range(len(self.rows))
-
-    @cached_property
-    def _words(self) -> list[str]:
-        texts = []
-        for row in self.rows:
-            frames = (str(part) for frame in row.holder.frames for part in frame)
-            texts.append(" ".join((row.device.name, row.holder.words, *frames)).lower())
-        return texts
-
-    def matching(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
-        for word in typed.lower().split():
-            indices = [index for index in indices if word in self._words[index]]
-        return indices
-
-    def sort(self, key: str, descending: bool) -> None:
-        self.key, self.descending = key, descending
-        self._sorted_indices = self.first_order()
-        if key:
-            values = [self._value(row, key) for row in self.rows]
-            self._sorted_indices = sorted(self._sorted_indices, key=values.__getitem__, reverse=descending)
-        self.filter(self.typed)
-
-    @staticmethod
-    def _value(row: _Row, key: str) -> tuple[int, str]:
-        if key == "device":
-            return row.device.track_id, ""
-        value = getattr(row.holder, key)
-        return (value, "") if isinstance(value, int) else (0, str(value))
+    def value_of(self, row: _Row, key: str) -> tuple[int, str]:
+        return (row.device.track_id, "") if key == "device" else value_in(row.holder, key)
 
     def cannot_sort(self, heading: str) -> str:
         return "" if heading in _SORTED_BY else "shares sort as the bytes do"
@@ -100,13 +60,8 @@ class HeldTable(Table):
             "allocated in": holder.words,
         }  # fmt: skip
 
-    def of_line(self, line: int) -> _Row:  # type: ignore[override]
-        """Returns the device and the stack of a row."""
-        index: int = self.lines[line]
-        return self.rows[index]
-
     def count_text(self) -> str:
-        when = "the peak" if len(self._tables.devices) == 1 else "the peaks"
+        when = "the peak" if len(self._devices) == 1 else "the peaks"
         return f"{plural(len(self.rows), 'stack')} at {when}"
 
     def left(self) -> str:
@@ -124,9 +79,6 @@ class HeldTable(Table):
     def mark(self, line: int) -> Hashable:
         device, holder = self.of_line(line)
         return device.track_id, holder.frames and tuple(holder.frames)
-
-    def line_of(self, mark: Hashable) -> int:
-        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
 
     def find_selection(self, line: int) -> TableSelection | None:
         device, holder = self.of_line(line)

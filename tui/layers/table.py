@@ -163,11 +163,3 @@ class Table(Listing):
         if not typed.strip():
             return None
         return find_from(self.lines, set(self.matching(typed, self.lines)), line, direction)
-
-    def inside(self, typed: str, line: int) -> str:
-        """Returns "": a line is in no group."""
-        return ""
-
-    def first_line(self, line: int) -> int:
-        """Returns the line itself: it has one row."""
-        return line

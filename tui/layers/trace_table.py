@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from simcore.runs.executed import ExecutedRun
 from simcore.trace.layers import LayerOrder
@@ -55,9 +55,6 @@ class TraceTable(Table):
     def mark(self, line: int) -> tuple[str, str | None]:
         of = self.of_line(line)
         return of.name, of.kind
-
-    def line_of(self, mark: Hashable) -> int:
-        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
 
     def find_selection(self, line: int) -> TableSelection | None:
         (rank, node_index), executed = self._longest_node(line), self._results.executed

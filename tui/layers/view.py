@@ -87,7 +87,7 @@ class LayersView(TableView):
     def _look_for_path(self) -> None:
         """Computes in a worker what the critical path has of each row, when the screen is first drawn."""
         table = self.table
-        if table.learn_path() or not self.is_mounted:
+        if not self.is_mounted:
             return
         if self._app.layer_paths.request(table.subject, lambda _, cancelled: table.find_path(cancelled)):
             table.learn_path()
@@ -95,7 +95,11 @@ class LayersView(TableView):
     def frame(self, width: int, height: int) -> list[Line]:
         table = self.table
         columns = table.columns_for(width)
-        if any(table.sorted_by.get(column.heading, ("",))[0] in table.of_path for column in columns):
+        # Another screen may have computed it, for one that is too narrow for its columns too.
+        is_path_known = table.learn_path()
+        if not is_path_known and any(
+            table.sorted_by.get(column.heading, ("",))[0] in table.of_path for column in columns
+        ):
             self._look_for_path()
         origin = self._origin(width)
         # Rows that no line of the table needs.

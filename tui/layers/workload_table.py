@@ -348,19 +348,24 @@ class WorkloadTable(Table):
                 lines += [(f"{self.lines[other].phase}:", "bright"), *self._cell_words(other, width)]
         return lines
 
+    @cached_property
+    def _use_of_name(self) -> dict[str, tuple[int, int]]:
+        """By layer how many rows it has, and what they take on a rank, ns: 0.1 s for 100,000 rows."""
+        groups = self._results.layer_groups
+        rows = groups.sum_by_name(groups.sizes)
+        ns = groups.sum_by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))
+        return {name: (count, ns[name]) for name, count in rows.items()}
+
     def _same_name(self, line: PhaseLine) -> str:
         """Returns what all rows of the layer take, where it has others than those of this line; ""
         where not.
         """
-        groups, names = self._results.layer_groups, self._results.simulation.workload.name
-        name = base_name(names[line.group.rows[0]])
-        same = (index for index, first in enumerate(groups.first_row) if base_name(names[first]) == name)
-        rows = sum(map(groups.sizes.__getitem__, same))
         here = line.group.rows
+        name = base_name(self._results.simulation.workload.name[here[0]])
+        rows, ns = self._use_of_name[name]
         if rows <= len(here):
             return ""
         rows -= self._not_run_of[name]
-        ns = groups.sum_by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
         step = self._results.simulation.step_time_ns
         share = percent(ns, step)
         words = f"all {rows} rows of {cells(name, 40)}: {duration(ns)} on a rank, {share} % of the step; "

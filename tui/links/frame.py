@@ -259,7 +259,7 @@ def port_lines(cursor: PortCursor, width: int) -> list[Line]:
     return [shortened(line, width)]
 
 
-def send_text(send: Send, unit_text: bool = True) -> str:
+def send_text(send: Send) -> str:
     """Returns a flow on one line: from where to where, bytes, when, for what."""
     purpose = purpose_text(send.purpose.group, send.purpose.layer, 36) if send.purpose else ""
     ends = f"{send.source} > {send.target}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from simcore.trace.ports import Ports
 from simcore.units import byte_size, column_unit, format_number, in_unit, plural
 from tui.frame import Glyphs, cells, end_cut
-from tui.listing import ListColumn, find_from
+from tui.listing import ListColumn, Listing, find_from
 
 PORT, RATE, BYTES, LOAD, BUSY, FULL = "port", "Gb/s", "bytes", "load %", "busy %", "full %"
 SENDS, MEAN, MOST, MARKS, PURPOSE, TIME = "flows", "mean", "most", "marks", "most of", "time"
@@ -18,7 +18,7 @@ _LEAST_TIME = 16
 _DROP_ORDER = (MARKS, BUSY, SENDS, RATE, TIME, LOAD, MEAN)
 
 
-class PortTable:
+class PortTable(Listing):
     """The ports of a run: see `Listing`."""
 
     def __init__(self, ports: Ports, glyphs: Glyphs) -> None:
@@ -163,20 +163,11 @@ class PortTable:
         targets = {index for index in self.lines if self._matches(index, typed)}
         return find_from(self.lines, targets, line, direction)
 
-    def inside(self, typed: str, line: int) -> str:
-        return ""
-
     def no_match(self, typed: str) -> str:
         return "no port has these words" if typed.strip() else f"no port carried a {self.ports.sends_noun}"
 
     def mark(self, line: int) -> Hashable:
         return self.ports.all[self.lines[line]].name
-
-    def line_of(self, mark: Hashable) -> int:
-        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
-
-    def first_line(self, line: int) -> int:
-        return line
 
 
 def load_text(ports: Ports, index: int, columns: int, glyphs: Glyphs) -> str:

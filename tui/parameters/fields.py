@@ -278,8 +278,8 @@ class FlagField(ParameterField):
     def text(self, context: FormContext) -> str:
         try:
             value = self._value(context)
-        except UsageError:
-            # What the default is computed from is not valid.
+        except (UsageError, InputError):
+            # What the default is computed from is not valid, as a schedule file that is not there.
             return "default"
         if isinstance(value, bool):
             return "on" if value else "off"
@@ -298,6 +298,8 @@ class FlagField(ParameterField):
             return {flag.field: not value}
         if flag.kind == "word":
             return {flag.field: next_name(_of_workloads(flag), value, direction)}
+        if value is None or isinstance(value, str | tuple):
+            raise UsageError(f"{flag.option}: found {value}, expected a number to change; Enter types one")
         if flag.field in _DEGREES:
             return self._checked(max(value * 2 if direction > 0 else value // 2, 1))
         if flag.kind == "count":

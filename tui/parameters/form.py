@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import UsageError
+from simcore.records import replace
 from tui.frame import Glyphs, Line, cells, middle_cut, rule, wrapped
-from tui.parameters.fields import FormField
+from tui.parameters.fields import FormField, Values
 from tui.parameters.source import FormSource, WorkloadForm
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
+    from simcore.parameters import RunInput
     from simcore.trace.findings import WhatIf
 
 
@@ -85,6 +87,23 @@ class DraftForm:
                 self.fields = self.source.fields(context)
             self.cursor = self._index_of(earlier_field)
         return context
+
+    def changed_values(self, field: FormField, change: Callable[[], Values]) -> Values:
+        """Returns what a change of a field makes of the parameters; back at its opened value it is as it was
+        given then, or not given. Raises as `change` does.
+        """
+        source, context = self.source, self.follow()
+        values, opened = change(), source.make_context(self._session.opened)
+        now = source.make_draft_context(context.setup.with_changes(**values), context)
+        as_opened = values | field.reset(now, opened)
+        back = source.make_draft_context(context.setup.with_changes(**as_opened), context)
+        return as_opened if field.text(now) == field.text(opened) == field.text(back) else values
+
+    def draft_with(self, values: Values) -> RunInput:
+        """Returns the draft with other values, and the file as it was opened. Raises `UsageError`, and
+        `InputError` where a file is named that cannot be read.
+        """
+        return self._session.opened.setup.with_parameters(replace(self._session.draft, **values))
 
     def _index_of(self, field: FormField | None) -> int:
         """Returns the index of a field now, or of the one with its label; operations may have the

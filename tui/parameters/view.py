@@ -16,7 +16,7 @@ from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.records import asdict, replace
+from simcore.records import asdict
 from simcore.shell_words import quote_word
 from simcore.trace.findings import drop_overlap_variants
 from tui.change_words import LESS_TIME
@@ -70,7 +70,7 @@ class TypedValue:
         """Returns why a text is no value of the field; "" if it is one."""
         try:
             field.parse_text(self._view.form.follow(), text)
-        except UsageError as error:
+        except (UsageError, InputError) as error:
             return str(error).rpartition(": ")[2]
         return ""
 
@@ -516,18 +516,9 @@ class ParametersView(ScreenView):
         self._saved.load()
 
     def change(self, field: FormField, change: Callable[[], Values]) -> None:
-        """Makes a change of a field; back at its opened value it is as it was given then, or not given."""
+        """Makes a change of a field, and runs it."""
         self.refusal.touched = field.label
-
-        def changed() -> Values:
-            source, context = self.form.source, self.form.follow()
-            values, opened = change(), source.make_context(self.session.opened)
-            now = source.make_draft_context(context.setup.with_changes(**values), context)
-            as_opened = values | field.reset(now, opened)
-            back = source.make_draft_context(context.setup.with_changes(**as_opened), context)
-            return as_opened if field.text(now) == field.text(opened) == field.text(back) else values
-
-        self.take(changed)
+        self.take(lambda: self.form.changed_values(field, change))
 
     def take(self, change: Callable[[], Values]) -> None:
         """Makes a change the draft and runs it; a refusal stands at its field.
@@ -536,7 +527,7 @@ class ParametersView(ScreenView):
         """
         self.refusal.clear()
         try:
-            draft = self.session.opened.setup.with_parameters(replace(self.session.draft, **change()))
+            draft = self.form.draft_with(change())
         except UsageError as error:
             self.refusal.set_value_reason(str(error))
         except InputError as error:
@@ -556,10 +547,3 @@ class ParametersView(ScreenView):
         self.refusal.clear()
         self._runs.run_draft()
         self.redraw()
-
-
-def _opened_word(session: Session) -> str:
-    """Returns the word for the run that changes are compared with: of another run of the directory, as
-    measured.
-    """
-    return "opened" if session.history[0].label == session.opened.setup.label else "measured"

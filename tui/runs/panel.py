@@ -60,14 +60,17 @@ def run_lines(
     current_run = session.find_in_history(session.current)
     extreme_of = _extremes(session.history)
     with_each, with_tokens = has_columns(session.history)
+    run_numbers = {run: run_number for run_number, run in enumerate(session.numbered_runs, 1)}
     for index, run in enumerate(session.history):
         sign = ">" if index == cursor_index else " "
         letter = "AB"[marked_runs.index(run)] if run in marked_runs else " "
         current_sign = "*" if run is current_run else " "
-        default_name = _model_text(run) or extreme_of.get(index, "as opened" if run is first else "")
+        step = "" if run in run_numbers else session.title_of(run)
+        extreme = extreme_of.get(index, "as opened" if run is first else "")
+        default_name = _model_text(run) or ", ".join(filter(None, (step, extreme)))
         name = cells(run.name or default_name, _NAME)
         role = "accent" if index == cursor_index else ""
-        head: Line = [(f"{sign} {letter}", "key"), (f"{current_sign}{index + 1:>3}  ", role)]
+        head: Line = [(f"{sign} {letter}", "key"), (f"{current_sign}{run_numbers.get(run, ''):>3}  ", role)]
         head += [
             (f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"),
             *_step_cells(run, first),
@@ -285,7 +288,7 @@ class RunsPanel(Panel, inherit_bindings=False):
 
     def action_name(self) -> None:
         run = self._run
-        self.app.push_screen(Prompt(f"name of run {self._cursor_index + 1}", run.name), self._set_name)
+        self.app.push_screen(Prompt(f"name of {self._session.title_of(run)}", run.name), self._set_name)
 
     def _set_name(self, name: str | None) -> None:
         if name is not None:

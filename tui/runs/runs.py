@@ -222,7 +222,7 @@ class Runs:
         if self._keep is not None and target.parameters == self._keep.parameters:
             self._keep = None
             session.keep()
-            listed = ", R lists all runs" if len(session.history) > 2 else ""
+            listed = ", R lists all runs" if len(session.numbered_runs) > 2 else ""
             before = self._change_from_previous()
             # The message names the run that `x` shows: `x` toggles between two runs, and does not go back
             # further.
@@ -242,7 +242,7 @@ class Runs:
         history_run = session.find_in_history(before)
         if history_run is None or history_run is session.find_in_history(session.opened):
             return ""
-        against = f"run {session.history.index(history_run) + 1}"
+        against = session.title_of(history_run)
         return f", {text_of([run_difference(before.shape, now.shape, True, against)])}"
 
     def keep(self) -> None:
@@ -271,11 +271,7 @@ class Runs:
         """Returns `run 2 again`: the previous run, which `x` shows."""
         session = self._session
         history_run = None if session.other is None else session.find_in_history(session.other)
-        return (
-            "the draft again"
-            if history_run is None
-            else f"run {session.history.index(history_run) + 1} again"
-        )
+        return f"{'the draft' if history_run is None else session.title_of(history_run)} again"
 
     def _show_target(self, target: HistoryRun) -> None:
         """Shows a run that exists; its parameters become the draft."""

@@ -79,7 +79,7 @@ class SessionFile:
             )
         elif self.run is not None:
             # Complete in 80 cells: which run it is, and how to get to the file's own.
-            which = _describe_run(session, self.run)
+            which = session.run_words(self.run)
             self.notice = f"restored: {which}; x shows run 1, as opened; --no-session starts fresh"
         elif parts:
             self.notice = f"restored from last time: {', '.join(parts)}; --no-session starts fresh"
@@ -184,18 +184,6 @@ def open_keeper(opened: str, run: str, session: Session, parameters_given: bool)
 def _other_label(label: str | None, first: HistoryRun) -> str | None:
     """Returns which run of the directory it is, None for the one that was opened."""
     return None if label == first.label else label
-
-
-def _describe_run(session: Session, run: HistoryRun) -> str:
-    """Returns `run 3 of 3`, or a draft, as the top row has it when the run is there."""
-    count = len(session.history)
-    indices = (
-        run_index
-        for run_index, run_in_history in enumerate(session.history, 1)
-        if run_in_history.is_same_run(run)
-    )
-    run_index = next(indices, None)
-    return f"draft after run {count}" if run_index is None else f"run {run_index} of {count}"
 
 
 def _describe_error(error: OSError, path: str) -> str:

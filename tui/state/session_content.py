@@ -24,6 +24,7 @@ from tui.state.checking import (
     parse_json,
 )
 from tui.state.files import Identity
+from tui.steps.saved import SavedSteps
 from tui.sweep.saved import SavedSweep
 from tui.timeline.saved import SavedTimeline
 
@@ -41,6 +42,7 @@ _MOST_VALUES = 1000
 READERS: dict[str, Callable[[object, str], ScreenState]] = {
     "timeline": SavedTimeline.read,
     "sweep": SavedSweep.read,
+    "steps": SavedSteps.read,
 }
 
 

@@ -10,7 +10,7 @@ from simcore.units import change_percent, duration
 from simcore.words.log_figures import LOG_FIGURES
 from simcore.words.step_words import describe_difference
 from tui.frame import cells
-from tui.listing import ListColumn, find_from
+from tui.listing import ListColumn, Listing, find_from
 
 STEP, TIME, CHANGE, SLOWEST, LATE = "step", "time", "change", "slowest", "late by"
 # A blank in front: `late by` ends where it begins.
@@ -29,7 +29,7 @@ def _cells_of(ns: Sequence[int]) -> int:
     return max(_LEAST_TIME, *(len(duration(value)) for value in (*some, max(ns))))
 
 
-class StepListing:
+class StepListing(Listing):
     """The steps of a run: see `Listing`."""
 
     def __init__(self, steps: StepTable, figures: Mapping[int, Mapping[str, float]]) -> None:
@@ -152,17 +152,8 @@ class StepListing:
             targets = {at for at in self.lines if self._has(at, words)}
         return find_from(self.lines, targets, line, direction)
 
-    def inside(self, typed: str, line: int) -> str:
-        return ""
-
     def no_match(self, typed: str) -> str:
         return "no step has these words"
 
     def mark(self, line: int) -> Hashable:
         return self.steps.steps[self.lines[line]]
-
-    def line_of(self, mark: Hashable) -> int:
-        return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
-
-    def first_line(self, line: int) -> int:
-        return line

@@ -15,7 +15,7 @@ from simcore.replay.step_table import LATE, MEASURES, StepTable
 from simcore.shell_words import join_words
 from simcore.trace.run import as_read
 from simcore.words.step_words import describe_cause, describe_gain, describe_recurrence, describe_spread
-from tui.frame import Line, rule, wrapped
+from tui.frame import Line, fitted, rule, wrapped
 from tui.frame_view import binding
 from tui.session import HistoryRun, Run, Session
 from tui.steps.frame import (
@@ -28,12 +28,14 @@ from tui.steps.frame import (
     sparkline,
     word_lines,
 )
+from tui.steps.saved import SavedSteps
 from tui.steps.table import StepListing
 from tui.table_view import TableView, table_bindings
 
 if TYPE_CHECKING:
     from simcore.runs.measured import RecordedRun
     from tui.background import IsCancelled, Progress
+    from tui.frame_view import ScreenState
 
 # More cells of step x rank are counted behind the picture.
 _MOST_AT_ONCE = 20_000
@@ -70,6 +72,8 @@ class StepsView(TableView):
         # The steps that are to be A and B while they are read.
         self._comparing: tuple[int, int] | None = None
         self._scales: dict[str, HeatScale] = {}
+        # What an earlier session had, until the table is there.
+        self._saved: SavedSteps | None = None
         self._take_table()
         self.hints = self._hints()
 
@@ -104,13 +108,10 @@ class StepsView(TableView):
             self._show_table(recording.step_table)
         elif self.is_mounted:
             steps = self._app.step_tables.request(
-                self._job_subject(recording), lambda _, __: _make_table(recording)
+                recording.measured.rank_steps, lambda _, __: _make_table(recording)
             )
             if steps is not None:
                 self._show_table(steps)
-
-    def _job_subject(self, recording: RecordedRun) -> object:
-        return recording.measured.rank_steps
 
     def _show_table(self, steps: StepTable | None) -> None:
         if steps is None:
@@ -127,6 +128,7 @@ class StepsView(TableView):
             self.table.filter(before.typed)
             self.table.sort(before.key, before.descending)
         self.line = self.table.line_of(here) if here is not None else steps.slowest_row
+        self._apply_saved()
 
     def _shown_step(self) -> int | None:
         """Returns the number of the step on the screens."""
@@ -149,6 +151,32 @@ class StepsView(TableView):
         hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
         hints.append(("n N", "match") if self._sought else ("/", "find"))
         return tuple(hints)
+
+    # -- the session ---------------------------------------------------------------------
+
+    def saved(self) -> ScreenState | None:
+        if not self.has_table:
+            return self._saved
+        table, here = self.table, self._current_mark()
+        return SavedSteps(
+            self._measure, table.key, table.descending, table.typed, here if isinstance(here, int) else None
+        )
+
+    def restore(self, state: ScreenState, keeps_positions: bool) -> None:
+        self._saved = cast("SavedSteps", state)
+        if self.has_table:
+            self._apply_saved()
+
+    def _apply_saved(self) -> None:
+        saved, self._saved = self._saved, None
+        if saved is None:
+            return
+        self.measure = MEASURES.index(saved.measure)
+        self.table.filter(saved.typed)
+        keys = {key for key, _ in self.table.sorted_by.values()}
+        self.table.sort(saved.key if saved.key in keys else "", saved.descending)
+        if saved.step is not None:
+            self.line = self.table.line_of(saved.step)
 
     # -- the picture ---------------------------------------------------------------------
 
@@ -261,7 +289,7 @@ class StepsView(TableView):
         heat_lines += [heat_cells(columns, at, heat, self._scale(), self.glyphs) for at in in_view]
         heat_lines += [[] for _ in range(len(lines) - len(heat_lines))]
         return [
-            [*_padded(line, self._table_width + GAP), *more]
+            [*fitted(line, self._table_width + GAP), *more]
             for line, more in zip(lines, heat_lines, strict=True)
         ]
 
@@ -380,8 +408,3 @@ def _make_table(recording: RecordedRun) -> StepTable | None:
         # What the first picture takes.
         _ = table.rows, table.find_difference(0)
     return table
-
-
-def _padded(line: Line, width: int) -> Line:
-    used = sum(len(text) for text, _ in line)
-    return [*line, (" " * max(width - used, 0), "")]

@@ -16,10 +16,9 @@ from tui.frame import (
     middle_cut,
     rows_around,
     rule,
-    wrapped,
 )
 from tui.summary.model import HANG_GROUPS, NOTES, SummaryModel
-from tui.summary.panels import note_lines
+from tui.summary.panels import first_sentences, note_lines
 
 # The most rows for sentences, of what the screen has; the least for the table.
 _WORDS_PERCENT, _LEAST_TABLE, _MOST_NOTES = 45, 6, 3
@@ -38,15 +37,8 @@ def draw_hang(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> l
         rule(count_title("Notes", note_rows, len(notes)), width, glyphs),
         *note_lines(notes, model.row(NOTES), width, note_rows, model.panel == NOTES),
     ]
-    texts = [wrapped(text, max(width - 4, 20)) for text in figures.words]
     most = max(height * _WORDS_PERCENT // 100, height - len(below) - len(model.hang_rows) - 3, 2)
-    words: list[Line] = []
-    for index, lines in enumerate(texts):
-        if words and len(words) + len(lines) > most - (index < len(texts) - 1):
-            words.append([("  Space has the other sentences", "dim")])
-            break
-        role = "bright" if not index else ""
-        words += [[(f"{'  ' if not at else '    '}{line}", role)] for at, line in enumerate(lines)]
+    words = first_sentences(figures.words, width, most)
     above = [rule(f"Hang: {tables.headline}", width, glyphs), *words]
     rows = max(height - len(above) - len(below) - 2, 1)
     table, left = _table_lines(model, width, rows)

@@ -14,7 +14,7 @@ from simcore.trace.figures import throughput_words
 from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration, keep_units_unbroken, signed_duration, whole_percent
 from tui.change_words import UNKNOWN, memory_cells, memory_text, name_and_share
-from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences
+from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences, wrapped
 from tui.notes.listing import ROLES, WEIGHT_CELLS, weight_word
 from tui.panels import COMING, MATTERS, WHAT_IF, lists_and_meaning
 from tui.summary.model import SummaryModel
@@ -143,6 +143,21 @@ def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
     if glyphs.corners[0] == "+":
         return [[], [(f"  {words}", "bright")], []]
     return [[(f"  {row}", "bright")] for row in large_digits(words)]
+
+
+def first_sentences(texts: Sequence[str], width: int, most: int) -> list[Line]:
+    """Returns sentences, the first one bright: all lines of that one, of the others as many as fit into
+    `most` lines.
+    """
+    lines: list[Line] = []
+    for index, text in enumerate(texts):
+        of_text = wrapped(text, max(width - 4, 20))
+        if lines and len(lines) + len(of_text) > most - (index < len(texts) - 1):
+            lines.append([("  Space has the other sentences", "dim")])
+            break
+        role = "bright" if not index else ""
+        lines += [[(f"{'  ' if not at else '    '}{line}", role)] for at, line in enumerate(of_text)]
+    return lines
 
 
 def note_lines(
@@ -325,14 +340,14 @@ def _fitting_sentences(sentences: Sequence[str], width: int, rows: int) -> list[
     sentence_lines: list[list[Line]] = []
     verdict = _find_verdict(sentences)
     for sentence in sentences:
-        wrapped = _wrap_sentence(sentence, width)
-        if len(wrapped) > rows:
+        texts = _wrap_sentence(sentence, width)
+        if len(texts) > rows:
             # The statement without its explanation.
             shorter = (_wrap_sentence(words, width) for words in shorter_sentences(sentence, _WHOLE_CLAUSE))
-            wrapped = next((lines for lines in shorter if len(lines) <= rows), wrapped)
-        if len(wrapped) <= rows:
-            rows -= len(wrapped)
-            sentence_lines.append(_sentence_lines(wrapped, sentence == verdict))
+            texts = next((lines for lines in shorter if len(lines) <= rows), texts)
+        if len(texts) <= rows:
+            rows -= len(texts)
+            sentence_lines.append(_sentence_lines(texts, sentence == verdict))
     return sentence_lines
 
 

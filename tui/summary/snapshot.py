@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from simcore.trace.figures import DeviceMemory, HeldMemory, SnapshotTables
 from simcore.units import duration, percent
 from tui.frame import (
@@ -16,10 +14,9 @@ from tui.frame import (
     fitted,
     rows_around,
     rule,
-    wrapped,
 )
 from tui.summary.model import HOLDERS, NOTES, SummaryModel
-from tui.summary.panels import note_lines
+from tui.summary.panels import first_sentences, note_lines
 
 # The least rows of the table, and the most of notes, of the chart and of devices.
 _LEAST_TABLE, _MOST_NOTES, _MOST_CHART, _MOST_DEVICES = 5, 3, 16, 6
@@ -50,7 +47,8 @@ def draw_snapshot(model: SummaryModel, width: int, height: int, glyphs: Glyphs) 
     devices = _device_lines(tables, device_index, width, device_rows)
     table = max(_LEAST_TABLE, min(len(device.holders) + 2, height // 3))
     room = height - len(below) - len(devices) - table - 1
-    words = _sentence_lines(model.results.figures.words, width, max(room // 2, 2))
+    most = max(room // 2, 2)
+    words = first_sentences(model.results.figures.words, width, most)[:most]
     chart_rows = min(room - len(words) - 1, _MOST_CHART)
     chart = _chart_lines(model, tables, device, (width, chart_rows), glyphs)
     above = [rule(f"Memory: {tables.headline}", width, glyphs), *words, *devices, *chart]
@@ -63,18 +61,6 @@ def draw_snapshot(model: SummaryModel, width: int, height: int, glyphs: Glyphs) 
     frame = [*above, rule(end_cut(title, width - 12 - len(part)), width, glyphs, part), *holder_lines]
     frame += [[]] * (height - len(below) - len(frame)) + below
     return [fitted(line, width) for line in frame[:height]]
-
-
-def _sentence_lines(texts: Sequence[str], width: int, most: int) -> list[Line]:
-    lines: list[Line] = []
-    for index, text in enumerate(texts):
-        of_text = wrapped(text, max(width - 4, 20))
-        if lines and len(lines) + len(of_text) > most - (index < len(texts) - 1):
-            lines.append([("  Space has the other sentences", "dim")])
-            break
-        role = "bright" if not index else ""
-        lines += [[(f"{'  ' if not at else '    '}{line}", role)] for at, line in enumerate(of_text)]
-    return lines[:most]
 
 
 def _device_lines(tables: SnapshotTables, device_index: int, width: int, rows: int) -> list[Line]:
@@ -119,7 +105,7 @@ def _chart_lines(
         lines.append(line)
     key = f"{glyphs.fills['allocated']} allocated  {glyphs.fills['reserved']} reserved alone"
     title = f"{device.name} from 0 to {duration(length)}"
-    return [rule(title, width, glyphs, key), *_merged(lines)]
+    return [rule(title, width, glyphs, key), *lines]
 
 
 def _chart_cell(used: float, reserved: float, glyphs: Glyphs) -> tuple[str, str]:
@@ -131,20 +117,6 @@ def _chart_cell(used: float, reserved: float, glyphs: Glyphs) -> tuple[str, str]
     if reserved > 0:
         return glyphs.fills["reserved"], "reserved"
     return " ", ""
-
-
-def _merged(lines: list[Line]) -> list[Line]:
-    """Returns lines whose neighbouring cells of one role are one part."""
-    results: list[Line] = []
-    for line in lines:
-        parts: Line = []
-        for text, role in line:
-            if parts and parts[-1][1] == role:
-                parts[-1] = parts[-1][0] + text, role
-            else:
-                parts.append((text, role))
-        results.append(parts)
-    return results
 
 
 def _holder_lines(device: DeviceMemory, at: int, is_panel: bool, width: int, rows: int) -> list[Line]:

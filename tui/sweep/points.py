@@ -7,34 +7,36 @@ from typing import Any
 
 from simcore.diagnostics import UsageError
 from simcore.sweeping.outcome import format_value, layout_value, value_words
-from simcore.sweeping.pages import columns_of, head_of, memory_text
+from simcore.sweeping.pages import columns_of, head_of, memory_text, wins_text
 from simcore.sweeping.pareto_front import WorkMeasure, choose_measure, group_equivalent, measures
 from simcore.sweeping.point import TIGHT_PERCENT, Point
 from simcore.sweeping.space import VALUE_NAMES
 from simcore.sweeping.where import Condition
 from simcore.units import byte_size, duration, group_digits
 from tui.frame import cells, in_cells
-from tui.listing import ListColumn, find_from
+from tui.listing import ListColumn, Listing, find_from
 from tui.sweep.sweep_result import SweepResult
 
-FRONT, STEP, MORE = "*", "step", "slower"
+FRONT, STEP, MORE, WINS = "*", "step", "slower", "best in"
 # A placeholder for the heading of the rate, which is that of `choose_measure`.
 RATE = "rate"
 MEMORY, GPUS, COST, EQUIVALENT = "memory", "GPUs", "$ a step", "equal"
 # Columns of the figures: (heading, size, left).
 _FIGURES = (
-    (FRONT, 1, True), (STEP, 9, False), (RATE, 10, False), (MORE, 9, False), (MEMORY, 8, False),
-    (GPUS, 6, False), (COST, 9, False), (EQUIVALENT, 5, False),
+    (FRONT, 1, True), (STEP, 9, False), (RATE, 10, False), (MORE, 9, False), (WINS, 8, False),
+    (MEMORY, 8, False), (GPUS, 6, False), (COST, 9, False), (EQUIVALENT, 5, False),
 )  # fmt: skip
 # Columns in the order in which they are dropped: first what follows from the others, and what the line below
 # the table says.
-_DROP_ORDER = ("microbatches", "dp", RATE, "sequence_parallel", "global_batch", COST, GPUS, EQUIVALENT, MORE)
+_DROP_ORDER = (
+    "microbatches", "dp", RATE, "sequence_parallel", "global_batch", COST, GPUS, EQUIVALENT, WINS, MORE,
+)  # fmt: skip
 # What a filter may compare besides parameters, by the name that a point has for it.
 _FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
 _LONGEST_VALUE = 16
 
 
-class PointTable:
+class PointTable(Listing):
     """The points of a sweep: see `Listing`.
 
     `everything` says whether there are also those that were not simulated or do not fit, and each of the
@@ -97,7 +99,7 @@ class PointTable:
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         figures = {
             FRONT: ("front", True), STEP: ("step", False), MORE: ("time", False), MEMORY: ("memory", False),
-            GPUS: ("gpus", False), COST: ("cost", False),
+            GPUS: ("gpus", False), COST: ("cost", False), WINS: ("wins", True),
         }  # fmt: skip
         if self._rate is not None:
             figures[self._rate.head] = ("rate", self._rate.is_more_better)
@@ -111,6 +113,7 @@ class PointTable:
         runs = outcome.front.points
         is_known = {
             RATE: self._rate is not None,
+            WINS: outcome.robustness is not None,
             MEMORY: any(point.memory_peak_bytes is not None for point in runs),
             GPUS: len({point.gpus for point in runs}) > 1,
             COST: any(point.cost is not None for point in runs),
@@ -141,6 +144,7 @@ class PointTable:
         texts = {_head(name): cells(format_value(layout_value(point.layout, name))) for name in self._names}
         texts[FRONT] = "*" if self.result.outcome.front.is_on_front(point) else ""
         texts[MEMORY] = memory_text(point)
+        texts[WINS] = wins_text(self.result.outcome, point)
         texts[GPUS] = "-" if point.gpus is None else str(point.gpus)
         other_count = self._equivalent_counts.get(point.index, 0)
         texts[EQUIVALENT] = f"+{other_count}" if other_count else ""
@@ -232,9 +236,6 @@ class PointTable:
         self.problem = problem
         return row
 
-    def inside(self, typed: str, line: int) -> str:
-        return ""
-
     def no_match(self, typed: str) -> str:
         if typed.strip():
             return self.problem or "no point has these words"
@@ -244,15 +245,6 @@ class PointTable:
 
     def mark(self, line: int) -> Hashable:
         return self.point(line).index
-
-    def line_of(self, mark: Hashable) -> int:
-        matching_lines = (
-            index for index, at in enumerate(self.lines) if self.result.points[at].index == mark
-        )
-        return next(matching_lines, 0)
-
-    def first_line(self, line: int) -> int:
-        return line
 
 
 def _head(name: str) -> str:
@@ -306,6 +298,9 @@ def _value(point: Point, key: str, shown_sweep: SweepResult) -> Any:
     if key == "rate":
         rate = choose_measure(shown_sweep.outcome.front.points)
         return rate.value(point) if rate is not None else None
+    if key == "wins":
+        robust = shown_sweep.outcome.robustness
+        return None if robust is None else robust.wins.get(point.index)
     names = {"step": "step_time_ns", "memory": "memory_peak_bytes"}
     return getattr(point, names.get(key, key))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
+from simcore.sweeping.best_line import BestLine
 from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.pages import open_from, remaining_lines
 from simcore.sweeping.pareto_front import Rule, measures
@@ -39,7 +40,7 @@ class SweepResult:
         self._pace = Pace(self.progress, False)
         self._seconds: float | None = None
         self._prunes = False
-        self._cached_sentences: tuple[tuple[int, str], list[str]] = ((-1, ""), [])
+        self._cached_sentences: tuple[tuple[int, str, bool], list[str]] = ((-1, "", True), [])
 
     def begin(self, rule: Rule, progress: SweepProgress, prunes: bool) -> None:
         """Begins the sweep: points arrive from now on. prunes: whether points are left out by the rule."""
@@ -55,6 +56,11 @@ class SweepResult:
                 self.fitting_indices.append(len(self.points))
             self.points.append(point)
             self.outcome.add(point)
+
+    def take_best(self, best: BestLine | None) -> None:
+        """Takes what a file states of the best points of a sweep that has ended."""
+        outcome = self.outcome
+        outcome.robustness, outcome.spread = (None, None) if best is None else best[1:]
 
     def end(self, state: str, error: str = "") -> None:
         """Ends the sweep: no more points arrive."""
@@ -91,7 +97,7 @@ class SweepResult:
 
     def sentences(self) -> list[str]:
         """Returns what the best have in common, what others cost, and why some points were not simulated."""
-        cache_key = len(self.points), self.state
+        cache_key = len(self.points), self.state, self.outcome.robustness is None
         if self._cached_sentences[0] != cache_key:
             counts = self.outcome.count_lines(self.progress.excluded)[1:]
             remaining = []

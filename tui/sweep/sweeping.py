@@ -104,6 +104,13 @@ class Sweeping:
         finally:
             if sweep is not None:
                 sweep.close()
+        if state == FINISHED and shown_sweep.output and options.prunes and options.shard.count == 1:
+            from simcore.sweeping.results_file import append_best
+
+            try:
+                append_best(shown_sweep.output, options.evaluator.definition.sweep, shown_sweep.outcome)
+            except (UsageError, InputError) as failed:
+                state, error = FAILED, str(failed)
         self._tell(self._finish_sweep, shown_sweep, pending_points, state, error)
 
     @staticmethod
@@ -168,8 +175,9 @@ class Sweeping:
             shown_sweep.end(FAILED, str(error))
             self._app.redraw_sweep()
             return
-        if new:
+        if new or (reader.best is not None and shown_sweep.outcome.robustness is None):
             shown_sweep.add_points(new)
+            shown_sweep.take_best(reader.best)
             self._app.redraw_sweep()
         self._app.set_timer(_READ_S, self._read)
 

@@ -387,7 +387,7 @@ class SweepView(TableView):
 
     def _write(self, path: str, force: bool) -> str:
         points = sorted(self.table.result.points, key=lambda point: point.index)
-        size = write_all(path, points, force)
+        size = write_all(path, points, force, self.table.result.outcome)
         self._path = path
         words = f"{plural(len(points), 'point')}, {byte_size(size)}"
         return f"saved: {cells(path, 100)}, {words}; wltui {cells(path, 60)} opens them"

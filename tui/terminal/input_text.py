@@ -89,13 +89,13 @@ class TerminalInput:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something has opening whose end has not come."""
+        """Whether something has begun whose end has not come."""
         return bool(self._incomplete) or self._is_pasting or self._skips_to is not None
 
     def rest(self, is_long: bool) -> Iterator[str]:
         """Yields Esc where it came by itself, when nothing has come since.
 
-        is_long: for so long that whatever has opening is over; a paste is closed.
+        is_long: for so long that whatever has begun is over; a paste is closed.
         """
         self._is_quiet = True
         if self._incomplete == "\x1b" and self._skips_to is None:

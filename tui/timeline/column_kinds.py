@@ -22,8 +22,8 @@ Edge = tuple[int, int, int]
 
 
 def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
-    """Returns the kind that fills most of each column, the first in KINDS of equal ones; NOTHING where none
-    does.
+    """Returns the kind that has most of each column, the first in KINDS of equal ones, however much of it is
+    empty (`ColumnShares.majority` counts that, too); NOTHING where no kind has any.
 
     Input and weight gradient count together as backward. Where a schedule separates them the cell is of the
     larger one, and plainly backward where both have over a third.
@@ -36,9 +36,8 @@ def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
         kinds = [order[0]] * columns
         most = together[order[0]]
     else:
-        by_column = list(zip(*(together[kind] for kind in order), strict=True))
-        most = list(map(max, by_column))
-        kinds = [order[values.index(ns)] for values, ns in zip(by_column, most, strict=True)]
+        fullest, most = _find_fullest(list(zip(*(together[kind] for kind in order), strict=True)))
+        kinds = list(map(order.__getitem__, fullest))
     if 0 in most:
         kinds = [kind if ns else NOTHING for kind, ns in zip(kinds, most, strict=True)]
     return _with_weight_gradients(kinds, together, sums)
@@ -56,9 +55,8 @@ class ColumnShares:
         self._together = _sum_backward(sums)
         self._order = [*sorted(self._together), NOTHING]
         self._by_column = self._with_nothing()
-        most = list(map(max, self._by_column))
         # The index in `_order` of what fills most of each column.
-        self._fullest = [values.index(ns) for values, ns in zip(self._by_column, most, strict=True)]
+        self._fullest, most = _find_fullest(self._by_column)
         self._mixed = list(compress(range(len(most)), map(lt, most, self._widths)))
 
     def _with_nothing(self) -> list[tuple[int, ...]]:
@@ -80,7 +78,7 @@ class ColumnShares:
         return columns
 
     def majority(self) -> list[int]:
-        """Returns the kind that fills most of each column, NOTHING where that is nothing."""
+        """Returns the kind that fills most of each column, NOTHING where most of it is empty."""
         return self._as_kinds(self._fullest)
 
     def shared(self, edge_at: Mapping[int, Edge] | None = None, *, has_few_runs: bool = False) -> list[int]:
@@ -130,6 +128,12 @@ class ColumnShares:
 
 # From this many columns before the end of a row on no kind gets more than its time.
 _SETTLED_IN = 8
+
+
+def _find_fullest(columns: Sequence[tuple[int, ...]]) -> tuple[list[int], list[int]]:
+    """Returns (the index of the largest value of each column, that value)."""
+    most = list(map(max, columns))
+    return [values.index(ns) for values, ns in zip(columns, most, strict=True)], most
 
 
 def _sum_backward(sums: dict[int, list[int]]) -> dict[int, list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.frame import Glyphs, Line, cells, end_cut, fitted, middle_cut, rows_around, rule, wrapped
+from tui.frame import Glyphs, Line, cells, end_cut, filled, middle_cut, rows_around, rule, wrapped
 
 if TYPE_CHECKING:
     from tui.why.frame import WhyModel
@@ -20,7 +20,7 @@ def draw_waits(model: WhyModel, width: int, height: int, glyphs: Glyphs) -> list
     if not count:
         texts = [line for text in figures.words for line in wrapped(text, max(width - 4, 20))]
         lines: list[Line] = [[(f"  {text}", "")] for text in texts]
-        return _filled([rule(f"Hang: {figures.hang.headline}", width, glyphs), *lines], width, height)
+        return filled([rule(f"Hang: {figures.hang.headline}", width, glyphs), *lines], width, height)
     rows = rows_around(row, count, max(height - 2, 1))
     part = "" if len(rows) == count else f"{rows.start + 1}-{rows.stop} of {count}"
     is_blamed = not model.waits[0].behind and any(wait.behind for wait in model.waits)
@@ -37,8 +37,4 @@ def draw_waits(model: WhyModel, width: int, height: int, glyphs: Glyphs) -> list
             f"{end_cut(cells(wait.operation, 40), 16):<16} {wait.since}"
         )
         lines.append([(text, "accent" if is_focused else "" if wait.behind else "worse")])
-    return _filled(lines, width, height)
-
-
-def _filled(lines: list[Line], width: int, height: int) -> list[Line]:
-    return [fitted(line, width) for line in [*lines, *([[]] * (height - len(lines)))][:height]]
+    return filled(lines, width, height)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
-from tui.frame import Glyphs, Line, cells, fitted, rule, wrapped
+from tui.frame import Glyphs, Line, cells, filled, rule, wrapped
 
 if TYPE_CHECKING:
     from tui.why.frame import WhyModel
@@ -32,4 +32,4 @@ def draw_failures(model: WhyModel, width: int, height: int, glyphs: Glyphs) -> l
             frames = one.frames[:_MOST_FRAMES]
             lines += [[(cells(f"  {name}  {file}:{line}", width), "dim")] for name, file, line in frames]
     # Screens 1 and 3 have what is held; here are only as many failures as there is room for.
-    return [fitted(line, width) for line in [*lines, *([[]] * (height - len(lines)))][:height]]
+    return filled(lines, width, height)

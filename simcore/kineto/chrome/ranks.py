@@ -45,9 +45,11 @@ class RankPositions(NamedTuple):
 
     threads: Sequence[ThreadRank]
     positions: dict[int, Position]
-    """By rank (tp, dp, stage), of ranks whose position is stated."""
+    """By rank (tp, dp, stage), of ranks whose position is stated, no two at the same."""
+    stages: dict[int, int]
+    """By rank the stage, of ranks whose stage is stated."""
     is_stated: bool
-    """Whether the file says which ranks it has; else they are rank_of by their processes."""
+    """Whether the file says which ranks it has; else processes number them."""
 
 
 class _Names(NamedTuple):
@@ -87,15 +89,20 @@ def find_ranks(spans: ChromeSpans, meanings: Sequence[Meaning]) -> RankPositions
         ranks = _by_process(names, shares_work)
         thread_ranks = tuple(ThreadRank(rank, stream) for rank, stream in zip(ranks, streams, strict=True))
         # One process, 0, is that of any rank: its file says more.
-        return RankPositions(thread_ranks, {}, len({*ranks}) > 1 or ranks[:1] != [0])
+        return RankPositions(thread_ranks, {}, {}, len({*ranks}) > 1 or ranks[:1] != [0])
     thread_ranks = tuple(ThreadRank(rank, stream) for rank, stream in zip(ranks, streams, strict=True))
     positions = {
         rank: coordinate
         for rank, name, coordinate in zip(ranks, names, coordinates, strict=True)
         if name.by_axis.keys() & {"tp", "dp", "pp"}
     }
-    is_layout = len({*positions.values()}) == len(positions)
-    return RankPositions(thread_ranks, positions if is_layout else {}, True)
+    if len({*positions.values()}) == len(positions):
+        stages = {rank: stage for rank, (_, _, stage) in positions.items()}
+        return RankPositions(thread_ranks, positions, stages, True)
+    stated_stages = {
+        rank: name.by_axis["pp"] for rank, name in zip(ranks, names, strict=True) if "pp" in name.by_axis
+    }
+    return RankPositions(thread_ranks, {}, stated_stages, True)
 
 
 def _names_of(spans: ChromeSpans, pid: Any, tid: Any) -> _Names:
@@ -116,7 +123,8 @@ def _add_stated(spans: ChromeSpans, meanings: Sequence[Meaning], names: Sequence
     """Adds what the arguments and names of all spans of a thread agree on."""
     for axis in ("rank", "pp", "dp", "tp"):
         stated_values: dict[int, set[int]] = {}
-        for thread, value in zip(spans.thread, spans.values[axis], strict=True):
+        values = spans.values[axis]
+        for thread, value in zip(spans.thread, values, strict=True) if max(values) != NONE else ():
             if value != NONE:
                 stated_values.setdefault(thread, set()).add(value)
         if axis == "pp":

@@ -81,6 +81,8 @@ RULES: tuple[Rule, ...] = (
     Rule(name=r"(?:Send|Recv)\w*Wait", cat="NET", kind=IGNORED), Rule(cat="NET_IB", kind=IGNORED),
     _rule_of(r"(?:ProfilerStep|(?:training[-_ ])?(?:step|iter(?:ation)?))[-_ #:]*(?P<step>\d{1,12})", STEP),
     _rule_of(r".*embedding[-_ ]?grads?[-_ ]?all[-_ ]?reduce.*", "all-reduce", "embedding"),
+    # Of ndtimeline: the norm of all gradients, over all ranks.
+    _rule_of(r"optimizer[-_ ]clip[-_ ]main[-_ ]grad", "all-reduce", "world"),
     _rule_of(r".*layer[-_ ]?norm[-_ ]?grads?[-_ ]?all[-_ ]?reduce.*", "all-reduce", "tp"),
     _rule_of(r".*(?:params?|grads?)[-_ ].*all[-_ ]?reduce.*", "all-reduce", "dp"),
     _rule_of(r".*params?[-_ ]all[-_ ]?gather.*", "all-gather", "dp"),
@@ -128,21 +130,19 @@ def recorded_meaning(cat: str, operation: object) -> Meaning | None:
     return None if kind is None else Meaning(kind, "", {}, True)
 
 
-class Rules:
-    """The rules of a trace: those of the user, then those that are built in. Each text is judged once."""
+class Rules(dict[tuple[str, str, str], Meaning]):
+    """What spans are by (name, category, thread): by the rules of the user, then by those that are built in.
+    Each text is judged once.
+    """
 
     def __init__(self, own: Sequence[Rule] = ()) -> None:
+        super().__init__()
         self._rules = [
             (_compile(rule.name), _compile(rule.cat), _compile(rule.thread), rule) for rule in (*own, *RULES)
         ]
-        self._meanings: dict[tuple[str, str, str], Meaning] = {}
 
-    def find(self, name: str, cat: str, thread: str) -> Meaning:
-        """Returns what a span is."""
-        key = name, cat, thread
-        meaning = self._meanings.get(key)
-        if meaning is None:
-            meaning = self._meanings[key] = self._find(*(text[:_LONGEST_TEXT] for text in key))
+    def __missing__(self, key: tuple[str, str, str]) -> Meaning:
+        meaning = self[key] = self._find(*(text[:_LONGEST_TEXT] for text in key))
         return meaning
 
     def _find(self, name: str, cat: str, thread: str) -> Meaning:

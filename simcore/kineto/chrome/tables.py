@@ -7,6 +7,8 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from operator import sub
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.kineto.chrome.events import NONE, ChromeSpans, read_spans
@@ -28,6 +30,7 @@ from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.span_tables import recordings_of
 from simcore.kineto.values import ranks_of, whole
 from simcore.kineto.vocabulary import category_of_group_name
+from simcore.measured.selecting import select_ints, select_items
 from simcore.units import plural
 from simcore.workload.spans import KINDS, TRANSFERS, UNSTATED, SpanGroup, SpanTable
 
@@ -47,7 +50,8 @@ def read_chrome(
     on_progress: Callable[[float], None] | None = None,
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """Returns (a recording of each rank of a Chrome trace, diagnostics). own_rules: of `--trace-map`."""
-    maker = _Maker(path, read_spans(path, file, damage, on_progress), own_rules, _exported_step(file))
+    spans = read_spans(path, file, damage, on_progress)
+    maker = _Maker(path, spans, own_rules, _exported_step(file), _is_exported(file))
     table = maker.table()
     refuse_devices(path, len({*table.rank}))
     recordings, diagnostics = recordings_of(path, FORM, table)
@@ -59,9 +63,9 @@ def read_chrome(
     return recordings, [*maker.diagnostics, *diagnostics]
 
 
-def starter_map(path: str, file: KinetoFile, damage: Damage, own_rules: Sequence[Rule] = ()) -> str:
+def starter_map(path: str, file: KinetoFile, damage: Damage) -> str:
     """Returns a trace map with a rule for each name of the file's spans, those that no rule knows first."""
-    maker = _Maker(path, read_spans(path, file, damage), own_rules)
+    maker = _Maker(path, read_spans(path, file, damage), ())
     spans = maker.spans
     counts = Counter(zip(spans.name, spans.cat, strict=True))
     first: dict[tuple[str, str], int] = {}
@@ -74,30 +78,41 @@ def starter_map(path: str, file: KinetoFile, damage: Damage, own_rules: Sequence
     return format_map(names[:1000])
 
 
+def _is_exported(file: KinetoFile) -> bool:
+    """Returns whether a file is an export of wltui."""
+    return isinstance(file.otherData, dict) and "wltui" in file.otherData
+
+
 def _exported_step(file: KinetoFile) -> int | None:
     """Returns the step of which all of a file's spans are, as exports of wltui state it; None for others."""
-    facts = file.otherData
-    step = whole(facts.get("step")) if isinstance(facts, dict) and "wltui" in facts else None
+    step = whole(file.otherData.get("step")) if _is_exported(file) else None
     return step if step is not None and 0 <= step <= _MOST_STEP else None
 
 
 class _Maker:
     def __init__(
-        self, path: str, spans: ChromeSpans, own_rules: Sequence[Rule], only_step: int | None = None
+        self,
+        path: str,
+        spans: ChromeSpans,
+        own_rules: Sequence[Rule],
+        only_step: int | None = None,
+        is_exported: bool = False,
     ) -> None:
-        self.path, self.spans, self.only_step = path, spans, only_step
+        """only_step: of which all spans are. is_exported: whether spans state their steps, if any."""
+        self.path, self.spans, self.only_step, self.is_exported = path, spans, only_step, is_exported
         self.diagnostics: list[Diagnostic] = []
         if not len(spans):
             message = "found no event with a time, expected spans: complete events, or begins and ends"
             raise InputError(Diagnostic("error", "no-events", message, path))
         rules = Rules(own_rules)
-        names = [spans.thread_names.get(key, "") for key in spans.threads]
-        self.meanings: list[Meaning] = [
-            rules.find(name, cat, names[thread])
-            for name, cat, thread in zip(spans.name, spans.cat, spans.thread, strict=True)
-        ]
+        names = self.thread_names = [spans.thread_names.get(key, "") for key in spans.threads]
+        threads = map(names.__getitem__, spans.thread)
+        keys = zip(spans.name, spans.cat, threads, strict=True)
+        self.meanings: list[Meaning] = [*map(rules.__getitem__, keys)]
         for span in spans.texts:
             self.meanings[span] = self._recorded(span) or self.meanings[span]
+        # Each once: most passes over all spans are for what few of them say, or none.
+        self.distinct = {id(meaning): meaning for meaning in self.meanings}.values()
         self.rank_positions: RankPositions = find_ranks(spans, self.meanings)
         self.rank = [self.rank_positions.threads[thread].rank for thread in spans.thread]
         self.seat = {position: rank for rank, position in self.rank_positions.positions.items()}
@@ -113,51 +128,51 @@ class _Maker:
 
     def thread_name(self, span: int) -> str:
         """Returns the name of a span's thread, "" for none."""
-        spans = self.spans
-        return spans.thread_names.get(self._thread_keys[spans.thread[span]], "")
-
-    @property
-    def _thread_keys(self) -> list[tuple[object, object]]:
-        if not hasattr(self, "_keys"):
-            self._keys: list[tuple[object, object]] = list(self.spans.threads)
-        return self._keys
+        return self.thread_names[self.spans.thread[span]]
 
     def table(self) -> SpanTable:
         """Returns the table of the spans that are shown."""
         spans, meanings = self.spans, self.meanings
         scopes = self._find_scopes()
         steps, windows = self._find_steps()
-        kept_spans = [
-            span for span, meaning in enumerate(meanings)
-            if meaning.kind not in (STEP, WAITING, IGNORED) and span not in scopes
-        ]  # fmt: skip
+        kept_spans: range | list[int] = range(len(spans))
+        if scopes or any(meaning.kind in (STEP, WAITING, IGNORED) for meaning in self.distinct):
+            kept_spans = [
+                span for span, meaning in enumerate(meanings)
+                if meaning.kind not in (STEP, WAITING, IGNORED) and span not in scopes
+            ]  # fmt: skip
         if not kept_spans:
             message = "found no span of work, expected complete events, or begins and ends, that are no steps"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
         starts = self._find_arrivals(kept_spans)
-        table = SpanTable(line_noun="event", windows=windows, positions=self.rank_positions.positions)
+        table = SpanTable(line_noun="event", windows=windows)
+        table.stages, table.positions = self.rank_positions.stages, self.rank_positions.positions
         streams: dict[str, int] = {}
-        base = min(0, min(starts))
+        base = min(0, min(starts), *(first for first, _ in windows.values()))
         kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
-        kept_meanings = [meanings[span] for span in kept_spans]
-        threads = [spans.thread[span] for span in kept_spans]
+        kept_meanings = select_items(meanings, kept_spans)
+        threads = select_ints(spans.thread, kept_spans)
         stream_of = {
             thread: streams.setdefault(self.rank_positions.threads[thread].stream, len(streams))
             for thread in dict.fromkeys(threads)
         }
-        table.rank = array("q", map(self.rank.__getitem__, kept_spans))
-        table.start = array("q", [start - base for start in starts] if base else starts)
-        table.end = array("q", [spans.end[span] - base for span in kept_spans])
-        table.name = list(map(spans.name.__getitem__, kept_spans))
+        table.rank = array("q", select_items(self.rank, kept_spans))
+        table.start, table.end = starts, select_ints(spans.end, kept_spans)
+        if base:
+            table.start, table.end = (
+                array("q", [time - base for time in times]) for times in (table.start, table.end)
+            )
+        table.name = select_items(spans.name, kept_spans)
         table.kind = bytearray([kind_ids[meaning.kind] for meaning in kept_meanings])
         table.stream = array("i", map(stream_of.__getitem__, threads))
+        communicating = {meaning.kind for meaning in self.distinct if communicates(meaning.kind)}
         table.group = array("i", [
-            self._group(span) if communicates(meaning.kind) else UNSTATED
+            self._group(span) if meaning.kind in communicating else UNSTATED
             for span, meaning in zip(kept_spans, kept_meanings, strict=True)
         ])  # fmt: skip
-        table.step = array("q", map(steps.__getitem__, kept_spans))
+        table.step = select_ints(steps, kept_spans)
         table.microbatch = self._column("microbatch", kept_spans)
-        table.line = array("q", map(spans.event.__getitem__, kept_spans))
+        table.line = select_ints(spans.event, kept_spans)
         if self.has_chunks:
             table.chunk = self._column("chunk", kept_spans)
         if base:
@@ -170,14 +185,16 @@ class _Maker:
         if not table.has_steps:
             table.step = array("q", bytes(8 * len(table)))
             self._say("note", "no-steps", "no step is stated: all spans are taken to be of one step, 0")
-        self._note(kept_spans, len(scopes))
+        self._note(kept_spans, kept_meanings, len(scopes))
         return table
 
     # -- what spans say --------------------------------------------------------------
 
-    def _column(self, key: str, kept_spans: Sequence[int]) -> array[int]:
+    def _column(self, key: str, kept_spans: range | list[int]) -> array[int]:
         """Returns what shown spans say by their names, else by their arguments."""
         column, meanings = self.spans.values[key], self.meanings
+        if not any(key in meaning.values for meaning in self.distinct):
+            return select_ints(column, kept_spans)
         return array("q", [
             int(meanings[span].values[key]) if key in meanings[span].values else column[span]
             for span in kept_spans
@@ -186,7 +203,7 @@ class _Maker:
     def _find_scopes(self) -> set[int]:
         """Returns the spans of no known kind that contain others of a known one on their thread: calls."""
         spans = self.spans
-        if len({meaning.is_known for meaning in self.meanings}) == 1:
+        if len({meaning.is_known for meaning in self.distinct}) == 1:
             return set()
         order = sorted(
             range(len(spans)), key=lambda span: (spans.thread[span], spans.start[span], -spans.end[span])
@@ -208,15 +225,12 @@ class _Maker:
                 open_spans.append(span)
         return scopes
 
-    def _find_steps(self) -> tuple[list[int], dict[tuple[int, int], tuple[int, int]]]:
+    def _find_steps(self) -> tuple[array[int], dict[tuple[int, int], tuple[int, int]]]:
         """Returns (the step of each span, UNSTATED where nothing says it; from when to when each rank's steps
         last, where more than their spans says it).
         """
         spans, windows = self.spans, dict[tuple[int, int], tuple[int, int]]()
-        steps = [
-            int(meaning.values.get("step", value))
-            for meaning, value in zip(self.meanings, spans.values["step"], strict=True)
-        ]
+        steps = self._column("step", range(len(spans)))
 
         def widen(rank: int, step: int, first: int, last: int) -> None:
             before = windows.get((rank, step), (first, last))
@@ -224,6 +238,9 @@ class _Maker:
 
         for thread, step, time_ns in spans.instants:
             widen(self.rank_positions.threads[thread].rank, step, time_ns, time_ns)
+        if all(meaning.kind != STEP for meaning in self.distinct):
+            return steps, windows
+        steps = steps[:]
         by_rank: dict[int, list[tuple[int, int, int]]] = {}
         for span, meaning in enumerate(self.meanings):
             if meaning.kind == STEP and steps[span] != NONE:
@@ -231,6 +248,8 @@ class _Maker:
                     (spans.start[span], spans.end[span], steps[span])
                 )
                 widen(self.rank[span], steps[span], spans.start[span], spans.end[span])
+        if self.is_exported:
+            return steps, windows
         for marks in by_rank.values():
             marks.sort()
         for span, step in enumerate(steps):
@@ -241,14 +260,14 @@ class _Maker:
                     steps[span] = marks[at][2]
         return steps, windows
 
-    def _find_arrivals(self, kept_spans: Sequence[int]) -> list[int]:
+    def _find_arrivals(self, kept_spans: range | list[int]) -> array[int]:
         """Returns when each shown span begins: where the file says from when on a rank waits for it, then."""
         spans = self.spans
-        starts = [spans.start[span] for span in kept_spans]
+        starts = select_ints(spans.start, kept_spans)
+        if all(meaning.kind != WAITING for meaning in self.distinct):
+            return starts
         by_name: dict[tuple[int, str], list[tuple[int, int]]] = {}
         waits = [span for span, meaning in enumerate(self.meanings) if meaning.kind == WAITING]
-        if not waits:
-            return starts
         for index, span in enumerate(kept_spans):
             by_name.setdefault((self.rank[span], spans.name[span]), []).append((spans.end[span], index))
         for some in by_name.values():
@@ -346,18 +365,18 @@ class _Maker:
 
     # -- what is said ----------------------------------------------------------------
 
-    def _note(self, kept_spans: Sequence[int], scopes: int) -> None:
+    def _note(self, kept_spans: range | list[int], kept_meanings: Sequence[Meaning], scopes: int) -> None:
         spans = self.spans
-        unknown = Counter(spans.name[span] for span in kept_spans if not self.meanings[span].is_known)
-        if unknown:
-            ns = sum(
-                spans.end[span] - spans.start[span] for span in kept_spans if not self.meanings[span].is_known
-            )
+        flags = bytes([not meaning.is_known for meaning in kept_meanings])
+        if 1 in flags:
+            unknown = Counter(compress(select_items(spans.name, kept_spans), flags))
+            times = select_ints(spans.end, kept_spans), select_ints(spans.start, kept_spans)
+            ns = sum(compress(map(sub, *times), flags))
             listed = ", ".join(
                 f"{printable(name, 40)} ({count})" for name, count in unknown.most_common(_LISTED)
             )
             more = f" and {len(unknown) - _LISTED} more names" if len(unknown) > _LISTED else ""
-            of_all = sum(spans.end[span] - spans.start[span] for span in kept_spans) or 1
+            of_all = sum(map(sub, *times)) or 1
             share = f"{100 * ns / of_all:.0f} % of the time of all"
             message = (
                 f"{plural(sum(unknown.values()), 'span')} that no rule knows, {share}, busy time without a "

@@ -91,8 +91,14 @@ def build_model(name: str, fields: Fields) -> Model:
 
 def known_name(model: Model) -> str:
     """Returns the name of the known model of these sizes, "" for none."""
-    sizes = replace(model, **_UNSTATED, **_OF_CHECKPOINT)
-    return next((name for name, one in MODELS.items() if replace(one, **_UNSTATED) == sizes), "")
+    sizes = replace(_without_groups(model), **_OF_CHECKPOINT)
+    return next((name for name, one in MODELS.items() if _without_groups(one) == sizes), "")
+
+
+def _without_groups(model: Model) -> Model:
+    """Returns the sizes without what arguments may leave out."""
+    moe = model.moe and replace(model.moe, groups=0, groups_per_token=0)
+    return replace(model, **_UNSTATED, moe=moe)
 
 
 def differences(before: Training, after: Training) -> list[str]:

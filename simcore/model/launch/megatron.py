@@ -153,6 +153,8 @@ def _read_experts(arguments: Arguments, fields: Fields) -> None:
     ffn = arguments.count("moe-ffn-hidden-size") or fields.get("model.ffn") or 1
     shared = arguments.count("moe-shared-expert-intermediate-size", least=0) or 0
     latent = arguments.count("moe-latent-size") or 0
+    groups = arguments.count("moe-router-num-groups") or 0
+    groups_per_token = arguments.count("moe-router-group-topk") or 0
     frequency = arguments.text("moe-layer-freq")
     etp = arguments.count("expert-tensor-parallel-size")
     dispatcher = arguments.text("moe-token-dispatcher-type") or "allgather"
@@ -164,12 +166,15 @@ def _read_experts(arguments: Arguments, fields: Fields) -> None:
     dense = 0
     if frequency is not None:
         dense = _dense_layers(arguments, frequency, fields.get("model.layers", 0))
+    if groups_per_token in (0, groups):
+        groups = groups_per_token = 0
     # Shared experts are whole ones, or of a size of their own.
     is_whole = shared % ffn == 0
     fields |= {
         "moe.shared_ffn": 0 if is_whole else shared, "moe.latent": latent,
         "moe.experts": experts, "moe.experts_per_token": topk, "moe.ffn": ffn,
         "moe.shared_experts": shared // ffn if is_whole else 0, "moe.dense_layers": dense,
+        "moe.groups": groups, "moe.groups_per_token": groups_per_token,
     }  # fmt: skip
     tp = fields.get("tp", 1)
     if etp not in (None, 1, tp):
@@ -235,6 +240,11 @@ def _write_experts(fields: Fields) -> dict[str, Any]:
     shared_inner = fields["moe.shared_ffn"] or shared * ffn
     if shared_inner:
         output["moe-shared-expert-intermediate-size"] = shared_inner
+    if fields["moe.groups"]:
+        output |= {
+            "moe-router-num-groups": fields["moe.groups"],
+            "moe-router-group-topk": fields["moe.groups_per_token"],
+        }
     if fields["moe.latent"]:
         output["moe-latent-size"] = fields["moe.latent"]
     if dense:

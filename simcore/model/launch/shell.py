@@ -596,7 +596,7 @@ class _Script:
 
 
 def _holds_all(words: list[str]) -> bool | None:
-    """Returns whether comparisons hold that are joined_value, None where that is not known."""
+    """Returns whether joined comparisons hold, None where that is not known."""
     for joint, both in (("||", any), ("-o", any), ("&&", all), ("-a", all)):
         if joint in words:
             at = words.index(joint)

@@ -13,7 +13,9 @@ _HUNG, _SNAPSHOTS = "a set of flight recorder dumps", "a set of memory snapshots
 _TIMED = (_WORKLOAD, _MEASURED)
 FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("simai", "SimAI / AICB workload text", (_WORKLOAD,)),
-    ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA", (*_TIMED, _HUNG)),
+    ExportFormat(
+        "chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA", (*_TIMED, _HUNG, _SNAPSHOTS)
+    ),
     ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", (_WORKLOAD,)),
     ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", _TIMED, is_folder=True),
     ExportFormat(
@@ -22,7 +24,11 @@ FORMATS: tuple[ExportFormat, ...] = (
         (*_TIMED, _EXECUTED, _HUNG, _SNAPSHOTS),
         has_two=True,
     ),
-    ExportFormat("csv", "one line a span, for spreadsheets and data frames", (*_TIMED, _HUNG)),
+    ExportFormat(
+        "csv",
+        "one line a span (of snapshots an allocation), for spreadsheets and data frames",
+        (*_TIMED, _HUNG, _SNAPSHOTS),
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 Each stream is a thread; `waiting` has what the compute stream waits for, from the accounts. In a recording
 sub-operations are inside their operations; spans that overlap without being nested have threads of their own.
+Of memory snapshots a process is a device, with its levels as counters.
 
 Times are microseconds with three decimals, so exact to the nanosecond. Source of the format: "Trace Event
 Format" by the Chromium project.
@@ -13,6 +14,7 @@ text with the marks replaced. JSON text has no control characters, so marks are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from simcore import __version__
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
@@ -24,6 +26,7 @@ from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
     OPEN,
+    STEPS,
     ArrivedTransfer,
     Arrow,
     ExportedSpans,
@@ -34,6 +37,10 @@ from simcore.render.export.spans import (
     encode_in_chunks,
 )
 from simcore.render.report.json_text import microseconds, quoted_json
+from simcore.units import plural
+
+if TYPE_CHECKING:
+    from simcore.render.export.held_memory import HeldMemory
 
 _RANK = "\x00"
 # The rank at the other end of a flow, and the ranks of a group by its kind; no character that JSON contains.
@@ -43,6 +50,8 @@ _GROUP = {str(kind): chr(14 + index) for index, kind in enumerate(GROUP_KINDS)}
 
 def export(request: Request) -> Export:
     """Returns the timeline of the requested ranks; by default one of each class of equal ranks."""
+    if request.opened.format == "memory-snapshot":
+        return _level_export(request)
     spans = select_spans(request, folded=True)
     progress = Progress(spans.total)
     if request.per_rank:
@@ -54,10 +63,49 @@ def export(request: Request) -> Export:
     return Export(_json_chunks(spans, progress), spans.what, spans.diagnostics, progress)
 
 
-def _json_chunks(spans: ExportedSpans, progress: Progress) -> Iterator[bytes]:
-    facts = {"wltui": __version__, "file": printable(spans.path), **spans.facts}
+def _head(path: str, more_facts: Mapping[str, str]) -> bytes:
+    facts = {"wltui": __version__, "file": printable(path), **more_facts}
     entries = ",".join(f"{quoted_json(key)}:{quoted_json(value)}" for key, value in facts.items())
-    yield f'{{"displayTimeUnit":"ns","otherData":{{{entries}}},\n"traceEvents":[\n'.encode()
+    return f'{{"displayTimeUnit":"ns","otherData":{{{entries}}},\n"traceEvents":[\n'.encode()
+
+
+def _level_export(request: Request) -> Export:
+    from simcore.render.export.held_memory import select_held_memory
+
+    memory = select_held_memory(request)
+    progress = Progress(memory.event_count())
+
+    def chunks() -> Iterator[bytes]:
+        yield _head(memory.path, {})
+        between = ""
+        for track_id in memory.track_ids:
+            device = memory.device(track_id)
+            yield (between + _process(device.id, device.name, "", Threads((), ()))).encode()
+            between = ",\n"
+            for events, count in encode_in_chunks(_level_events(memory, track_id)):
+                yield events
+                progress.written_count += count
+        yield b"\n]}\n"
+
+    return Export(chunks(), f"{memory.devices}, {plural(progress.total, 'event')}", (), progress)
+
+
+def _level_events(memory: HeldMemory, track_id: int) -> Iterator[str]:
+    """Yields a counter for each level, and an instant for each request that could not be met."""
+    begin = f',\n{{"pid":{memory.device(track_id).id},"ts":'
+    for time, allocated, reserved in memory.levels(track_id):
+        args = f'"allocated":{allocated},"reserved":{reserved}'
+        yield f'{begin}{microseconds(time)},"ph":"C","name":"memory","args":{{{args}}}}}'
+    for time, one, site in memory.failures(track_id):
+        args = f'"asked":{one.size},"free":{one.free},"allocated":{one.allocated},"reserved":{one.reserved}'
+        yield (
+            f'{begin}{microseconds(time)},"ph":"i","s":"p","tid":0,"name":"out of memory","cat":"memory",'
+            f'"args":{{{args},"site":{quoted_json(site)}}}}}'
+        )
+
+
+def _json_chunks(spans: ExportedSpans, progress: Progress) -> Iterator[bytes]:
+    yield _head(spans.path, spans.facts)
     between = ""
     for track in spans.tracks:
         received = list(track.received())
@@ -122,6 +170,7 @@ def _track_events(
     for texts, source in (
         (_received_events(received, tid_by_name), None),
         (_waiting_events(track, received, tid_by_name), None),
+        (_step_events(track, tid_by_name), None),
         *((_flows(track, received, source, tid_by_name), source) for source in sources),
     ):
         for text, _ in encode_in_chunks(texts):
@@ -154,6 +203,14 @@ def _waiting_events(
         yield (
             f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name["waiting"]},"ts":{microseconds(start)},'
             f'"dur":{microseconds(end - start)},"name":"{name}","cat":"waiting","args":{{{args}}}}}'
+        )
+
+
+def _step_events(track: TrackSpans, tid_by_name: Mapping[str, int]) -> Iterator[str]:
+    for step, start, end in track.steps():
+        yield (
+            f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name[STEPS]},"ts":{microseconds(start)},'
+            f'"dur":{microseconds(end - start)},"name":"step {step}","cat":"step","args":{{}}}}'
         )
 
 

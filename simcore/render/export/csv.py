@@ -1,4 +1,5 @@
-"""A timeline of any source as comma-separated values: one line for each span, equal ranks in one line.
+"""A timeline of any source as comma-separated values: one line for each span, equal ranks in one line; of
+memory snapshots one line for each allocation.
 
 Written by RFC 4180, with a header line, in UTF-8, lines ended by a newline alone. A name that a spreadsheet
 would read as a formula (it starts with = + - @) has an apostrophe in front.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from simcore.render.export.format import Export, Progress, RankFile, Request
 from simcore.render.export.span_selection import select_spans
@@ -20,10 +22,18 @@ from simcore.render.export.spans import (
     encode_in_chunks,
     ranks_in_words,
 )
+from simcore.units import plural
+
+if TYPE_CHECKING:
+    from simcore.render.export.held_memory import HeldMemory
 
 COLUMNS = (
     "ranks", "rank_count", "stage", "stream", "phase", "kind", "layer", "row", "line", "microbatch",
     "start_ns", "end_ns", "duration_ns", "bytes", "group", "group_size", "blocking", "other_stage",
+)  # fmt: skip
+ALLOCATION_COLUMNS = (
+    "rank", "device", "address", "bytes", "start_ns", "end_ns", "free_ns", "segment", "mark", "site",
+    "frames",
 )  # fmt: skip
 _UNSAFE = re.compile(r'^[=+\-@\uff1d\uff0b\uff0d\uff20]|[,"\n\r]').search
 # A spreadsheet takes full-width ones for the same.
@@ -32,6 +42,8 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 def export(request: Request) -> Export:
     """Returns the spans of the requested ranks, by default of all: equal ranks share their lines."""
+    if request.opened.format == "memory-snapshot":
+        return _allocation_export(request)
     spans = select_spans(request, folded=False)
     if request.per_rank:
         progress = Progress(spans.total)
@@ -44,6 +56,36 @@ def export(request: Request) -> Export:
     progress = Progress(sum(map(len, spans.tracks)))
     chunks = _csv_chunks([(track, track.ranks) for track in spans.tracks], progress)
     return Export(chunks, spans.what + spans.in_one_line, spans.diagnostics, progress)
+
+
+def _allocation_export(request: Request) -> Export:
+    from simcore.render.export.held_memory import select_held_memory
+
+    memory = select_held_memory(request)
+    progress = Progress(memory.count())
+
+    def chunks() -> Iterator[bytes]:
+        yield (",".join(ALLOCATION_COLUMNS) + "\n").encode()
+        for track_id in memory.track_ids:
+            for chunk, count in encode_in_chunks(_allocation_lines(memory, track_id)):
+                yield chunk
+                progress.written_count += count
+
+    return Export(chunks(), f"{memory.devices}, {plural(progress.total, 'allocation')}", (), progress)
+
+
+def _allocation_lines(memory: HeldMemory, track_id: int) -> Iterator[str]:
+    device = memory.device(track_id)
+    first = f"{_format_number(device.rank)},{device.device}"
+    for one in memory.allocations(track_id):
+        times = ",".join(map(_format_number, (one.start, one.end, one.free)))
+        segment = "" if one.segment is None else f"{one.segment:#x}"
+        texts = ",".join(map(field, (one.mark, one.site, one.frames)))
+        yield f"{first},{one.address:#x},{one.bytes},{times},{segment},{texts}\n"
+
+
+def _format_number(value: int | None) -> str:
+    return "" if value is None else str(value)
 
 
 def field(text: str) -> str:

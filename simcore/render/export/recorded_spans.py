@@ -14,10 +14,12 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, UNTIMED, RankTrace
 from simcore.measured.device_matching import match_devices
 from simcore.measured.facts import stream_name, stream_word
+from simcore.measured.iterations import find_iterations
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, group_of_op
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, describe_position
 from simcore.render.export.format import Request
 from simcore.render.export.spans import (
+    STEPS,
     ArrivedTransfer,
     Arrow,
     ExportedSpans,
@@ -44,10 +46,11 @@ def select_recorded_spans(request: Request, recording: Recording) -> ExportedSpa
     if not run.timed:
         raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
     ranks = _select_ranks(run, request)
-    tracks = [RankSpans(rank, run.unit) for rank in ranks]
+    step = run.shown_step
+    tracks = [RankSpans(rank, run.unit, _steps_of(run, rank), step) for rank in ranks]
     facts = {"measured": "true", "step_time_ns": str(run.step_time_ns)}
-    if run.recorded is not None and run.recorded.step is not None:
-        facts["step"] = str(run.recorded.step)
+    if step is not None:
+        facts["step"] = str(step)
     if recording.is_replayed:
         facts["replayed"] = "true"
     if not run.concurrent:
@@ -76,13 +79,21 @@ def _select_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
 class RankSpans(TrackSpans):
     """The spans of a rank.
 
+    op_steps: by operation the number of its step, None where all are of one, `step` if it has a number.
     items: their numbers, those of sub-operations after those of all operations; the order of the file by
     default.
     """
 
-    def __init__(self, rank: RankTrace, unit: str, items: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        rank: RankTrace,
+        unit: str,
+        op_steps: Sequence[int] | None = None,
+        step: int | None = None,
+        items: Sequence[int] | None = None,
+    ) -> None:
         ops, subs = rank.ops, rank.subs
-        self.rank, self.unit = rank, unit
+        self.rank, self.unit, self.op_steps, self.step = rank, unit, op_steps, step
         self.ranks, self.stage = (rank.rank,), rank.stage
         self.start, self.end, self.microbatch = ops.start, ops.end, ops.batch
         if subs.parent:
@@ -96,7 +107,10 @@ class RankSpans(TrackSpans):
             )
 
     def title(self, rank: int) -> tuple[str, str]:
-        return f"{self.unit} {rank}", "" if self.stage is None else f"stage {self.stage}"
+        words = "" if self.stage is None else f"stage {self.stage}"
+        if self.rank.position is not None:
+            words = describe_position(self.rank.position)
+        return f"{self.unit} {rank}", words
 
     def kinds(self) -> Sequence[int]:
         # No two are known to be equal.
@@ -125,7 +139,7 @@ class RankSpans(TrackSpans):
             kind, group, printable(name), category, index, ops.line[parent], -1 if size is None else size,
             "" if call is None else printable(call.operation), group,
             state=_safe(ops.state[parent]), time_source=_TIME_SOURCES[time_source], ranks=members.text(),
-            step=-1 if self.rank.step is None else self.rank.step[parent],
+            step=-1 if self.op_steps is None else self.op_steps[parent],
         )  # fmt: skip
 
     def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:
@@ -147,9 +161,16 @@ class RankSpans(TrackSpans):
                 self.thread[item] = first + row
             names = (word if row == 0 else f"{word} ({row + 1})" for row in range(max(rows, default=0) + 1))
             thread_names += enumerate(names, first)
-        return RankSpans(self.rank, self.unit, order), Threads(
+        if self.steps():
+            thread_names.append((len(thread_names) + 1, STEPS))
+        return RankSpans(self.rank, self.unit, self.op_steps, self.step, order), Threads(
             thread_names, [*map(self.thread.__getitem__, order)]
         )
+
+    def steps(self) -> Sequence[tuple[int, int, int]]:
+        if self.step is None or self.rank.window is None:
+            return self.rank.step_windows
+        return ((self.step, *self.rank.window),)
 
     @cached_property
     def thread(self) -> array[int]:
@@ -163,6 +184,13 @@ class RankSpans(TrackSpans):
             return [(0, "operations")]
         word = stream_word(self.rank)
         return [(stream, f"{word} {stream_name(self.rank, stream)}") for stream in sorted(set(device.stream))]
+
+
+def _steps_of(run: MeasuredRun, rank: RankTrace) -> Sequence[int] | None:
+    """Returns by operation the number of its step; None where all are of one."""
+    if run.recorded is None and run.iteration is None and run.rank_steps and rank.timed:
+        return find_iterations(rank.ops, len(run.rank_steps[0].columns))
+    return rank.step
 
 
 def _arrows(run: MeasuredRun, tracks: Sequence[RankSpans]) -> Iterator[Arrow]:

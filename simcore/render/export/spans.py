@@ -87,6 +87,8 @@ NO_START = ("placed",)
 # Of an entry of a flight recorder dump that has not ended.
 OPEN = "open"
 NO_END = ("launch", OPEN, *NO_START)
+# The thread of the steps.
+STEPS = "steps"
 
 
 class Fact(NamedTuple):
@@ -215,6 +217,10 @@ class TrackSpans(ABC):
 
         It includes waiting for what is received.
         """
+        return ()
+
+    def steps(self) -> Iterable[tuple[int, int, int]]:
+        """Returns (number, start, end) of steps that begin before their spans or end after them, ns."""
         return ()
 
     def groups(self, rank: int) -> Mapping[str, str]:

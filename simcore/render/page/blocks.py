@@ -25,7 +25,7 @@ def element(name: str, text: str, css: str = "") -> str:
     return f"<{name}{attribute}>{escaped(text)}</{name}>"
 
 
-def render_section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
+def render_section(identity: str, lines: Sequence[str]) -> str:
     """Returns a section of a page of text as one of HTML; "" for no lines. Its first line is its title."""
     if not lines:
         return ""
@@ -34,7 +34,7 @@ def render_section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
     rest = lines[1:]
     if isinstance(first, TableLine):
         title, rest = "", lines
-    head = element(tag, title) if title else ""
+    head = element("h2", title) if title else ""
     body = "\n".join(render_blocks(rest))
     return f'<section id="{identity}" class="{identity}">{head}\n{body}\n</section>'
 

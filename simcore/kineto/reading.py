@@ -636,8 +636,9 @@ class _Reader:
         name, correlation, count = rows.name, rows.correlation, len(rows)
         none: list[str | None] = [None] * count
         operation, layer, collective, category = none, none, none, bytearray((_KERNEL,)) * count
-        launch_rows = [*map(self.launches.row_of.get, correlation, repeat(-1))]
+        launch_rows = [-1] * count
         if self.launches:
+            launch_rows = [*map(self.launches.row_of.get, correlation, repeat(-1))]
             surroundings = [*map(around.__getitem__, launch_rows)]
             operation, phase, collective, layer = (
                 [*map(itemgetter(part), surroundings)] for part in range(len(NOTHING))

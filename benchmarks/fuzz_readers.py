@@ -222,6 +222,15 @@ NODE_LINK = b"""{"graph": {"gpus_per_server": 2},
  {"source": "a", "target": "s", "rate": "400Gbps", "latency": "0.5us"},
  {"source": 7, "target": "s", "gbps": 400, "latency_ns": 500}]}
 """
+GRAPHML = b"""<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="node" attr.name="kind" attr.type="string"/>
+<key id="d1" for="edge" attr.name="gbps" attr.type="double"/><key id="d2" for="edge" attr.name="latency_ns"
+attr.type="long"/><graph edgedefault="undirected"><node id="a"><data key="d0">gpu</data></node>
+<node id="b"><data key="d0">host</data></node><node id="s"><data key="d0">switch</data></node>
+<edge source="a" target="s"><data key="d1">400.5</data><data key="d2">500</data></edge>
+<edge source="b" target="s"><data key="d1">4e2</data><data key="d2">500</data></edge></graph></graphml>
+"""
 NETWORK_1 = b"""{"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
 "dimension-type": ["N", "P", "P"], "dimensions-count": 3, "units-count": [4, 5, 2], "links-count": [2, 2, 3],
 "link-latency": [500, 1, 0], "link-bandwidth": [25.0, 100, 50], "nic-latency": [0, 0, 0]}
@@ -786,7 +795,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "memory-snapshot": (snapshots, _snapshots),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
-    "topology": (cluster, lambda: [TOPOLOGY, NODE_LINK]),
+    "topology": (cluster, lambda: [TOPOLOGY, NODE_LINK, GRAPHML]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1, CONFIGURATION]),
     "busbw": (busbw, lambda: [(ROOT / "tests/networks/simai" / name).read_bytes() for name in KEPT]),
     "parameters": (parameters, lambda: [PARAMETERS]),
@@ -818,6 +827,7 @@ READERS = {
     "simcore/chakra/json_form.py": "json-trace",
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
+    "simcore/cluster/files/graphml.py": "topology",
     "simcore/cluster/files/node_link.py": "topology",
     "simcore/cluster/files/source.py": "cluster-toml",
     "simcore/collectives/nccl_tests.py": "nccl-tests",

@@ -125,7 +125,7 @@ class PacketTraffic(FlowTraffic):
         self._packet_paths: dict[Route, _PacketPath | None] = {}
         self._made_ns = 0
         self._is_dcqcn = rules.congestion == "dcqcn" and rules.packets.control == DCQCN
-        self._random = Random(0).random
+        self._random = Random(rules.seed).random
         self._window_bytes = self.router.window_bytes(rules.packets) if rules.packets.window else _NO_WINDOW
 
     def port_uses(self) -> list[FlowPort]:

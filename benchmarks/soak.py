@@ -10,8 +10,9 @@ Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--session N] [--steps
        [--screens] [--flat] [--load N]
 --session runs that session alone, --run sessions of these kinds of runs. --screens: a session of --steps
 actions on each screen, which is opened again after each probe. --flat: one session for --minutes, which fails
-where memory grows by over MOST_GROWTH_MB in the second half; parameters make a run of another size, replays
-of a profile are as large as it is (--run kineto). --load: so many processes compute beside it.
+where the most memory grows by over MOST_GROWTH_MB in the second half; parameters make a run of another size
+(of --jitter, which folds no ranks, 250 MB), replays of a profile are as large as it is (--run kineto). What
+the least memory grows by stands beside it: a leak adds to that. --load: so many processes compute beside.
 On a failure: the seed, the session, the last keys, the screen; status 1.
 """
 
@@ -334,11 +335,14 @@ class Session:
         found = re.compile(r'File ".+", line \d+,? in |\w+(Error|Exception|Found): ')
         return [line for line in lines if found.match(line)] or [repr(text[-1000:])]
 
-    def growth_mb(self) -> float:
-        """By how much more memory was taken in the second half of the time than in the first."""
-        half = (self.times[0] + self.times[-1]) / 2
-        before = max(mb for mb, at in zip(self.memory, self.times, strict=True) if at <= half)
-        return max(self.memory) - before
+    def growth_mb(self) -> tuple[float, float]:
+        """How much more (the most, the least) memory is in the second half of the time than in the first."""
+        middle = (self.times[0] + self.times[-1]) / 2
+        halves: tuple[list[float], list[float]] = ([], [])
+        for mb, at in zip(self.memory, self.times, strict=True):
+            halves[at > middle].append(mb)
+        first, second = halves[0], halves[1] or halves[0]
+        return max(0.0, max(second) - max(first)), min(second) - min(first)
 
     def figures(self) -> str:
         """One line: steps, bytes, the slowest answer, memory at the first probe, halfway, last and most."""
@@ -426,8 +430,9 @@ def run_all(given: argparse.Namespace, until: float) -> bool:
                 session = Session(given.seed, number, folder, screen)
                 failed |= run_session(session, sys.maxsize if given.flat else given.steps, until)
                 if given.flat:
-                    growth = session.growth_mb()
-                    print(f"memory of the second half: {growth:+.1f} MB, budget {MOST_GROWTH_MB:.0f}")
+                    growth, least = session.growth_mb()
+                    figures = f"the most {growth:+.1f} MB, the least {least:+.1f} MB"
+                    print(f"memory of the second half: {figures}, budget {MOST_GROWTH_MB:.0f}")
                     return failed or growth > MOST_GROWTH_MB
     return failed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
 from simcore.cached_methods import is_cached
+from simcore.trace.run import estimate_bytes
 from tui.background import Background, RecoveredModels
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
@@ -21,7 +23,7 @@ from tui.frame_view import FrameView, ScreenView
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs, RunsHost
 from tui.screens import SCREENS, load, screens_of
-from tui.session import Run, Session
+from tui.session import MOST_KEPT_BYTES, Run, Session
 from tui.state.keeper import SessionKeeping
 
 if TYPE_CHECKING:
@@ -166,6 +168,13 @@ class WltuiApp(RunsHost):
         self.step_tables = Background(self, "steps")
         self.step_findings = Background(self, "step findings")
         self.models_behind = RecoveredModels(self, "model behind")
+        # Those whose results are of the runs on the screens.
+        self._of_run = (
+            self.what_ifs, self.comparisons, self.layer_paths, self.change_times, self.calibrations,
+        )  # fmt: skip
+        self._shown_run = session.current
+        # Of the run before the one on the screen, which is a key away, and of the one that left for these.
+        self._bytes_before: deque[int] = deque(maxlen=2)
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
         self.following: Following | None = None
@@ -317,10 +326,22 @@ class WltuiApp(RunsHost):
         return tuple((rename_hint_keys(keys, bindings, self.keymap), words) for keys, words in hints)
 
     def show_everywhere(self, run: Run) -> None:
-        """Shows another run on all screens."""
+        """Shows another run on all screens, and frees large ones that are on none now."""
+        frees_memory = False
+        if run is not self._shown_run:
+            self._bytes_before.append(estimate_bytes(self._shown_run))
+            self._shown_run = run
+            frees_memory = max(self._bytes_before) > MOST_KEPT_BYTES
+        for background in self._of_run if frees_memory else ():
+            background.forget()
         for view in self._views.values():
             view.show(run)
         self.changed()
+        if frees_memory:
+            from tui.memory import free_memory
+
+            # What the screen has drawn is of the run that left.
+            self.call_after_refresh(free_memory)
 
     def compare_again(self) -> None:
         """Updates screen 6 when the runs that it compares may have changed."""

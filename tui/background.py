@@ -85,6 +85,11 @@ class Background:
             self._subject = None
             self._app.workers.cancel_group(self._app, self._name)
 
+    def forget(self) -> None:
+        """Stops a running computation and drops the result, with the run that it is of."""
+        self.stop()
+        self._subject, self._outcome, self._is_found, self._then = None, None, False, None
+
     @property
     def progress(self) -> str:
         """How far it is."""

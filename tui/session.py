@@ -26,6 +26,9 @@ __all__ = ["HistoryRun", "Run", "Session", "notes_of"]
 MOST_KEPT_BYTES = 32 * 10**6
 # The parameters of a run as its file has it.
 AS_READ = Parameters()
+# The most bytes of the run that was shown before, 170 ranks of seed 002 one by one: `x` computes a larger one
+# again. Two runs of its 1,024 ranks are 500 MB.
+MOST_OTHER_BYTES = 100 * 10**6
 # The most drafts that can be undone.
 MOST_UNDO = 1000
 
@@ -161,8 +164,9 @@ class Session:
     """The runs that were kept, the opened one first."""
     # The states of the files when they were read.
     stamps: dict[str, Stamp | None] = field(init=False)
-    other: Run | None = field(default=None, init=False)
-    """The run that was shown before."""
+    before: HistoryRun | None = field(default=None, init=False)
+    """The run that was shown before, which a key shows again; computed again where it was too large to hold.
+    """
     compared_run: Run | None = field(default=None, init=False)
     """The run that the compare screen is to take next to the run on the screen."""
     rank_a: int | None = field(default=None, init=False)
@@ -192,7 +196,7 @@ class Session:
         if plain is not self.opened:
             # A replay was requested: the run as measured is a key away.
             self._add_to_history(plain)
-            self.other = plain
+            self._set_before(plain)
         if self.read is not None:
             self.history += [HistoryRun(AS_READ, label=label) for label in self.opened.setup.others]
 
@@ -331,6 +335,14 @@ class Session:
     # -- the runs --------------------------------------------------------------------
 
     @property
+    def other(self) -> Run | None:
+        """The run that was shown before; None where there is none, and where it was too large to hold."""
+        return None if self.before is None else self.before.results
+
+    def _set_before(self, run: Run | None) -> None:
+        self.before = None if run is None else HistoryRun(run.parameters, label=run.setup.label, results=run)
+
+    @property
     def runs(self) -> list[Run]:
         """The kept runs that are computed."""
         return [run.results for run in self.history if run.results is not None]
@@ -372,7 +384,7 @@ class Session:
             return False
         self.history.remove(run)
         if run.results is not None and self.other is run.results:
-            self.other = self.opened
+            self._set_before(self.opened)
         return True
 
     def _add_to_history(self, run: Run) -> None:
@@ -396,9 +408,9 @@ class Session:
             self._take_turn(there)
         taken_back, self._takes_back = self._takes_back, False
         if run is not self.current and not (taken_back and self.find_in_history(self.current) is None):
-            self.other = self.current
+            self._set_before(self.current)
         elif self.other is run:
-            self.other = next((other for other in reversed(self.runs) if other is not run), None)
+            self._set_before(next((other for other in reversed(self.runs) if other is not run), None))
         if run.setup.label != self.opened.setup.label:
             # The change was one of another run.
             first = self.history[0]
@@ -411,9 +423,13 @@ class Session:
         self._drop_large_runs()
 
     def _drop_large_runs(self) -> None:
-        """Evicts runs that are on no screen, the least recently used first, until the others have room; they
-        are computed again when they are shown.
+        """Evicts the run that was shown before if it is too large, then runs that are on no screen, the least
+        recently used first, until the others have room; they are computed again when they are shown.
         """
+        on_screens = (self.opened, self.current, self.compared_run)
+        other = self.other
+        if self.before is not None and other is not None and all(other is not run for run in on_screens):
+            self.before.results = other if estimate_bytes(other) <= MOST_OTHER_BYTES else None
         on_screen = {id(run) for run in (self.opened, self.current, self.other, self.compared_run)}
         room = MOST_KEPT_BYTES
         for history_run in sorted(self.history, key=lambda history_run: -history_run.turn):
@@ -455,7 +471,7 @@ class Session:
             there = self.find_in_history(read)
             if there is not None:
                 there.set_results(read)
-        self.other = None if current is opened else opened
+        self._set_before(None if current is opened else opened)
         self.opened, self.current, self.compared_run = opened, current, None
         self._draft = opened.setup.with_parameters(draft) if is_draft else current.setup
         self._undo.clear()

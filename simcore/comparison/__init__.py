@@ -3,7 +3,14 @@
 Import from here: `Comparison` and the values that it consists of.
 """
 
-from simcore.comparison.changes import AccountChange, AccountPart, MainCause, SpanPair, find_main_cause
+from simcore.comparison.changes import (
+    AccountChange,
+    AccountPart,
+    MainCause,
+    SpanPair,
+    SpanPairs,
+    find_main_cause,
+)
 from simcore.comparison.comparison import Comparison
 from simcore.comparison.op_changes import OpChange, OpMatches
 from simcore.comparison.ops import OpChanges
@@ -19,6 +26,7 @@ __all__ = [
     "OpChanges",
     "OpMatches",
     "SpanPair",
+    "SpanPairs",
     "find_main_cause",
     "has_rows",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
 
 from simcore.records import NamedTuple
 from simcore.units import signed_duration
@@ -33,6 +35,32 @@ class SpanPair(NamedTuple):
     """When it ends in A."""
     b_start_ns: int
     """When it starts in B."""
+
+
+class SpanPairs(Sequence[SpanPair]):
+    """Span pairs in columns, by their start in A: those of 500,000 ops take 12 MB, not 80."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, pairs: Iterable[SpanPair]) -> None:
+        self._columns = [array("q", column) for column in zip(*sorted(pairs), strict=True)]
+
+    def __len__(self) -> int:
+        return len(self._columns[0]) if self._columns else 0
+
+    def __iter__(self) -> Iterator[SpanPair]:
+        return map(SpanPair, *self._columns) if self._columns else iter(())
+
+    @overload
+    def __getitem__(self, index: int) -> SpanPair: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[SpanPair]: ...
+
+    def __getitem__(self, index: int | slice) -> SpanPair | list[SpanPair]:
+        if isinstance(index, slice):
+            return [*self][index]
+        return SpanPair(*[column[index] for column in self._columns])
 
 
 class AccountPart(NamedTuple):

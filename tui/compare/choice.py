@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simcore.records import NamedTuple
-from simcore.trace.run import as_read
+from simcore.trace.run import as_read, estimate_bytes
 from tui.frame import cells
-from tui.session import HistoryRun, Run, Session
+from tui.session import MOST_OTHER_BYTES, HistoryRun, Run, Session
 
 
 class RunChoice(NamedTuple):
@@ -26,6 +26,17 @@ class Choice:
         self._b: Run | None = None
         # The pair that was shown last: `x` leaves both in their places.
         self._last: tuple[Run, Run] | None = None
+
+    def forget_large(self) -> None:
+        """Drops chosen runs that are too large to hold beside those on the screens."""
+        session = self._session
+        held_runs = {id(run) for run in (session.opened, session.current, session.against, *session.runs)}
+
+        def unless_large(run: Run | None) -> Run | None:
+            is_small = run is None or id(run) in held_runs or estimate_bytes(run) <= MOST_OTHER_BYTES
+            return run if is_small else None
+
+        self._a, self._b = unless_large(self._a), unless_large(self._b)
 
     def _candidates(self) -> list[RunChoice]:
         """Returns the run opened with it, the runs of the history that are simulated, the chosen ones, and

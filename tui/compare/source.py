@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from simcore.comparison import AccountChange, Comparison, LanePair, SpanPair
+from simcore.comparison import AccountChange, Comparison, LanePair, SpanPair, SpanPairs
 from simcore.comparison.op_words import cost_words, format_cost_short, splits_words
 from simcore.comparison.words import paired_words, run_words, side_facts, track_facts
 from simcore.trace.figures import compare_by_work, is_other_work
@@ -33,7 +33,7 @@ class ComparedLanes:
         self.comparison, self.of_one_step = comparison, comparison.is_of_one_run
         self.runs = comparison.a, comparison.b
         self._sources = LaneSource(comparison.a), LaneSource(comparison.b)
-        self._span_pairs: dict[int, list[SpanPair]] = {}
+        self._span_pairs: dict[int, SpanPairs] = {}
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -138,7 +138,7 @@ class ComparedLanes:
     def span_pairs(self, pair: int) -> Sequence[SpanPair]:
         """Returns the spans that both lanes have, by their start in A."""
         if pair not in self._span_pairs:
-            self._span_pairs[pair] = sorted(self.comparison.matching_spans(self._pair(pair)))
+            self._span_pairs[pair] = SpanPairs(self.comparison.matching_spans(self._pair(pair)))
         return self._span_pairs[pair]
 
     def cached_span_pairs(self, pair: int) -> Sequence[SpanPair]:

@@ -195,6 +195,8 @@ class CompareView(ScreenView):
         return cast("RunsHost", self.app)
 
     def show(self, results: Run) -> None:
+        if not self.display:
+            self._choice.forget_large()
         self._compare()
         self.redraw()
 

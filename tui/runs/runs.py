@@ -63,8 +63,9 @@ class Runs:
     @property
     def has_other(self) -> bool:
         """Whether a hint to another run is useful: `u`, too, leads to the run as opened."""
-        other = self._session.other
-        return other is not None and (other is not self._session.opened or len(self._session.runs) > 1)
+        session = self._session
+        is_opened = session.other is session.opened
+        return session.before is not None and (not is_opened or len(session.runs) > 1)
 
     def what_if(self, run: Run) -> Sequence[WhatIf] | None:
         """Returns the what-if table of a run, the best first; None while it is computed."""
@@ -259,18 +260,16 @@ class Runs:
 
     def show_other(self) -> None:
         """Shows the run that was shown before, and the next time this one again."""
-        session = self._session
-        if session.other is None:
+        before = self._session.before
+        if before is None:
             self._app.say(NO_OTHER_YET)
-            return
-        other = session.other
-        self._show_target(HistoryRun(other.parameters, "", None, other, other.setup.label))
-        self.say_run(f"; x shows {self._other_words()}")
+        else:
+            self.show(before, lambda: self.say_run(f"; x shows {self._other_words()}"))
 
     def _other_words(self) -> str:
         """Returns `run 2 again`: the previous run, which `x` shows."""
         session = self._session
-        history_run = None if session.other is None else session.find_in_history(session.other)
+        history_run = None if session.before is None else session.find_same_run(session.before)
         return f"{'the draft' if history_run is None else session.title_of(history_run)} again"
 
     def _show_target(self, target: HistoryRun) -> None:

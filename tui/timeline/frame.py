@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_right
 from operator import sub
 
 from simcore.records import NamedTuple
 from simcore.trace.lane_spans import Content
-from simcore.trace.run import account_ns
+from simcore.trace.run import Run, account_ns
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, share_bar, shortened, text_of, width_of
 from tui.timeline.arrangement import LaneRow
@@ -59,7 +60,8 @@ class TimelineFrame:
         self.glyphs = glyphs
         self.colour = colour
         self._memory = MemoryRow(glyphs)
-        self._heat: tuple[object, int, str] | None = None
+        # Not the run itself: a screen that is not drawn would hold it until it is.
+        self._heat: tuple[weakref.ref[Run], int, str] | None = None
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
         self._lane_cells: dict[LaneKey, tuple[SpanLane, Content, LaneCells]] = {}
@@ -191,7 +193,7 @@ class TimelineFrame:
 
     def _heat_row(self, model: TimelineModel, columns: int) -> str:
         """Returns for each column how many of all ranks compute, over the whole step."""
-        if self._heat is not None and self._heat[0] is model.results and self._heat[1] == columns:
+        if self._heat is not None and self._heat[0]() is model.results and self._heat[1] == columns:
             return self._heat[2]
         step = model.window.step_ns
         edges = [step * column // columns for column in range(columns + 1)]
@@ -213,7 +215,7 @@ class TimelineFrame:
             room = max((edges[column + 1] - edges[column]) * world, 1)
             # A step of 0 ns has spans in its only ns.
             row += self.glyphs.heat[-(-min(busy[column], room) * levels // room)]
-        self._heat = (model.results, columns, row)
+        self._heat = (weakref.ref(model.results), columns, row)
         return row
 
     def _mark_line(self, model: TimelineModel, ticks: str) -> Line:

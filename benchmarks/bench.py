@@ -33,6 +33,7 @@ PROGRAMS = (
     "profiles",
     "steps",
     "dumps",
+    "flows",
     "shared_network",
     "accuracy",
 )

@@ -124,7 +124,8 @@ CONFIG = b"""{"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe
 CONFIG_2 = b"""{"model_type": "deepseek_v3", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
 "num_attention_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_nope_head_dim": 8, "n_shared_experts": 1,
 "qk_rope_head_dim": 4, "v_head_dim": 8, "intermediate_size": 96, "moe_intermediate_size": 16,
-"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_nextn_predict_layers": 1}
+"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_nextn_predict_layers": 1,
+"n_group": 4, "topk_group": 2}
 """
 ORDER = b"""0F0,0F1,,0B0,0B1\n,1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1\n"""
 ORDER_SENT = b"""0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"""
@@ -220,6 +221,15 @@ NODE_LINK = b"""{"graph": {"gpus_per_server": 2},
  {"source": 7, "target": "n", "gbps": 2880, "latency_ns": 25},
  {"source": "a", "target": "s", "rate": "400Gbps", "latency": "0.5us"},
  {"source": 7, "target": "s", "gbps": 400, "latency_ns": 500}]}
+"""
+GRAPHML = b"""<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="node" attr.name="kind" attr.type="string"/>
+<key id="d1" for="edge" attr.name="gbps" attr.type="double"/><key id="d2" for="edge" attr.name="latency_ns"
+attr.type="long"/><graph edgedefault="undirected"><node id="a"><data key="d0">gpu</data></node>
+<node id="b"><data key="d0">host</data></node><node id="s"><data key="d0">switch</data></node>
+<edge source="a" target="s"><data key="d1">400.5</data><data key="d2">500</data></edge>
+<edge source="b" target="s"><data key="d1">4e2</data><data key="d2">500</data></edge></graph></graphml>
 """
 NETWORK_1 = b"""{"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
 "dimension-type": ["N", "P", "P"], "dimensions-count": 3, "units-count": [4, 5, 2], "links-count": [2, 2, 3],
@@ -402,6 +412,7 @@ def snapshots(path: str, data: bytes) -> Any:
     holds is also read in this process, where its reader is instrumented, from JSON: a pickle never is.
     """
     from simcore.parameters import Parameters, RunInput
+    from simcore.render.export import Request, find_format
     from simcore.render.report.pages import run_page
     from simcore.runs.snapshot import run_snapshots
     from simcore.snapshots.columns import read_table
@@ -418,6 +429,9 @@ def snapshots(path: str, data: bytes) -> Any:
     record = open_snapshots(str(folder), ["rank_0", "rank_1"], IgnoredFiles())
     run = run_snapshots(RunInput(record, Parameters()))
     run_page(run)
+    for name in ("csv", "chrome"):
+        export = find_format(name, "--format").build_export(Request(record, Parameters(), run=run))
+        b"".join(export.chunks).decode("utf-8")
     for track_id in range(len(run.tracks)):
         for stream in (None, *run.lanes.streams(track_id)):
             run.lanes.content(track_id, stream)
@@ -518,8 +532,11 @@ def results(path: str, data: bytes) -> Any:
     from simcore.sweeping.pareto_front import Rule, rule_of
     from simcore.sweeping.results_file import ResultsReader
 
-    points = ResultsReader(path).read_new()
+    reader = ResultsReader(path)
+    points = reader.read_new()
     outcome = Outcome(rule_of(points[0].rule) if points and points[0].rule else Rule(), points)
+    if reader.best is not None:
+        outcome.robustness, outcome.spread = reader.best.robustness, reader.best.spread
     json.dumps(json_values(outcome))
     return Words(text_page(outcome, "r").split("\n"))
 
@@ -535,6 +552,9 @@ class Words:
 
 def _results() -> list[bytes]:
     from simcore.records import replace
+    from simcore.sweeping.best_line import encode_best
+    from simcore.sweeping.outcome import Outcome, Robustness, Spread
+    from simcore.sweeping.pareto_front import Rule
     from simcore.sweeping.point import encode_point
     from tests.sweep.made import made_point
 
@@ -542,7 +562,10 @@ def _results() -> list[bytes]:
     parameters = {"tp": 2, "slow_rank": ["3=1.5"], "compute_scale": 0.5}
     command = "wltui report x --tp 2 --compute-scale 0.5 --slow-rank 3=1.5"
     points.append(replace(made_point(3, 40), parameters=parameters, command=command, rule="time+memory;10;"))
-    return [b"".join(map(encode_point, points)), encode_point(points[3])]
+    outcome = Outcome(Rule(), points)
+    outcome.robustness, outcome.spread = Robustness({0: 6, 2: 3}, 9, "noise"), Spread(0.04, 15)
+    ended = b"".join([*map(encode_point, points), encode_best(points[0].sweep, outcome)])
+    return [b"".join(map(encode_point, points)), encode_point(points[3]), ended]
 
 
 def gpu(path: str, data: bytes) -> Any:
@@ -772,7 +795,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "memory-snapshot": (snapshots, _snapshots),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
-    "topology": (cluster, lambda: [TOPOLOGY, NODE_LINK]),
+    "topology": (cluster, lambda: [TOPOLOGY, NODE_LINK, GRAPHML]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1, CONFIGURATION]),
     "busbw": (busbw, lambda: [(ROOT / "tests/networks/simai" / name).read_bytes() for name in KEPT]),
     "parameters": (parameters, lambda: [PARAMETERS]),
@@ -804,6 +827,7 @@ READERS = {
     "simcore/chakra/json_form.py": "json-trace",
     "simcore/chakra/opening.py": "execution-trace",
     "simcore/cluster/files/cluster_toml.py": "cluster-toml",
+    "simcore/cluster/files/graphml.py": "topology",
     "simcore/cluster/files/node_link.py": "topology",
     "simcore/cluster/files/source.py": "cluster-toml",
     "simcore/collectives/nccl_tests.py": "nccl-tests",
@@ -842,6 +866,7 @@ READERS = {
     "simcore/sources/following.py": "followed-log",
     "simcore/sweeping/prices.py": "prices",
     "simcore/sweeping/results_file.py": "sweep-results",
+    "simcore/sweeping/best_line.py": "sweep-results",
     "simcore/workload/formats/op_table_json.py": "op-table-json",
     "simcore/workload/formats/span_csv.py": "span-csv",
     "simcore/workload/opening.py": "simai",

@@ -40,7 +40,7 @@ COMMANDS = {
 FIRST = "first screen"
 # The words, the last panels and the last row: with these the summary is complete, but for the
 # table of changes, which is simulated behind it.
-COMPLETE = ("6.987 s (47.3 %)", "What would help most", "Notes (8)", "quit")
+COMPLETE = ("6.987 s (47.3 %)", "What would help most", "8 notes", "quit")
 # Inputs whose sentences, worst findings and changes take longer than the rest: their first picture has the
 # step, the bars and the notes, and says that these come.
 _MODEL = "--model llama-3-70b --gpu h100 --world 256 --tp 8 --pp 8 --microbatches 16"
@@ -50,7 +50,7 @@ FIRST_PICTURES = {
     "model, slow rank": [*_MODEL.split(), "--slow-rank", "37=1.3"],
     "trace": [TRACE_004],
 }
-IN_FIRST_PICTURE = ("% of step", "What would help most", "Notes (", "quit")
+IN_FIRST_PICTURE = ("% of step", "What would help most", "Notes", "quit")
 # Times `import textual.app`; and what answers at once, ms of processor time more than
 # `python -c pass`.
 BUDGETS = {"report": 1.4, "report --json": 1.6, FIRST: 1.9} | dict.fromkeys(FIRST_PICTURES, 2.0)

@@ -160,8 +160,9 @@ def _layouts(table: Table, model: str) -> None:
         counts = {b"null": 0, b'"memory': 0, b'"bound': 0, b'"cannot be': 0}
         with (Path(folder) / "r.jsonl").open("rb") as file:
             for line in file:
-                why = line.rpartition(b'"skipped":')[2].partition(b":")[0].strip(b"}\n")
-                counts[why] += 1
+                _, is_point, why = line.rpartition(b'"skipped":')
+                if is_point:
+                    counts[why.partition(b":")[0].strip(b"}\n")] += 1
     ran, too_large, left_out, impossible = counts.values()
     table.add(f"{model}, 256 H100 with 80 GB, --layouts --jobs 2")
     table.add(

@@ -2,8 +2,10 @@
 step: processor time against `json.load` of the same bytes, and the most memory against the size of the file.
 
 Reports and json.load run in turns, and the middle of their ratios counts: what else the machine does
-lengthens both. Usage: python benchmarks/trace_shapes.py [MB] [--runs N] [--million] [--only SHAPE]; MB of
-each shape (40); --million adds the step of a million kernels. Exit status 1 when a budget is missed.
+lengthens both. Usage: python benchmarks/trace_shapes.py [MB] [--runs N] [--million] [--collectives]
+[--only SHAPE]; MB of each shape (116: of 40 the start is a fifth); --million adds the step of a million
+kernels, --collectives one of 200,000 kernels, half of them collectives. Exit status 1 when a budget is
+missed.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from benchmarks.measuring import WLTUI, Table, succeeded
 
 TIMES_JSON, TIMES_SIZE, MILLION_SECONDS = 0.5, 3.0, 8.0
 MILLION = 1_000_000
+WITH_COLLECTIVES = 200_000
 _NAMES = [f"void at::native::vectorized_elementwise_kernel<4, op_{index}>(int)" for index in range(40)]
 _Events = Iterator[dict[str, Any]]
 
@@ -102,6 +105,34 @@ def bare_kernels() -> _Events:
         )  # fmt: skip
 
 
+def half_collectives() -> _Events:
+    """Every other kernel is a collective, in three groups by turns, with all that a profiler states."""
+    names = (
+        ("AllReduce", "allreduce"), ("AllGather", "_allgather_base"),
+        ("ReduceScatter", "_reduce_scatter_base"),
+    )  # fmt: skip
+    for number in count(1):
+        at = number * 30.0
+        if number % 2:
+            yield from _launched(number, at, 20.0)
+            continue
+        group = number // 2 % 3
+        kernel, call = names[group]
+        stated = {
+            "Collective name": call, "In msg nelems": 1024 * (1 + number % 7), "Out msg nelems": 1024,
+            "Group size": 8, "dtype": "BFloat16", "Process Group Name": str(group),
+            "Process Group Description": ("default_pg", "tp", "dp")[group],
+            "Process Group Ranks": str([*range(8)]), "External id": number,
+        }  # fmt: skip
+        yield _event("cpu_op", "record_param_comms", 1, at, 9, **stated)
+        yield _event("cuda_runtime", "cudaLaunchKernelExC", 1, at + 2, 2, cbid=211, correlation=number)
+        yield _event(
+            "kernel", f"ncclDevKernel_{kernel}_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            20 + group, at + 5, 25 + number % 9, device=0, stream=20 + group, correlation=number,
+            grid=[24, 1, 1], block=[512, 1, 1], **stated,
+        )  # fmt: skip
+
+
 def _of_ranks(
     name: str, cat: str, rank: int, thread: str, ts: float, dur: float, **args: Any
 ) -> dict[str, Any]:
@@ -160,8 +191,10 @@ SHAPES: dict[str, Callable[[], _Events]] = {
 }
 
 
-def write(path: Path, events: _Events, most_bytes: float, is_chrome: bool = False) -> float:
-    """Writes a trace of about so many bytes, of a profiler in one step; returns its MB."""
+def write(path: Path, events: _Events, most_bytes: float, is_chrome: bool = False, world: int = 1) -> float:
+    """Writes a trace of about so many bytes, of a profiler in one step; returns its MB. world: ranks of its
+    job.
+    """
     parts, size, last = [""], 0, 0.0
     for event in events:
         text = json.dumps(event, separators=(",", ":"))
@@ -175,7 +208,8 @@ def write(path: Path, events: _Events, most_bytes: float, is_chrome: bool = Fals
         path.write_text(text)
         return len(text) / 1e6
     parts[0] = json.dumps(_event("user_annotation", "ProfilerStep#1", 1, 0, last + 1))
-    text = '{"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [' + ",".join(parts) + "]}"
+    who = json.dumps({"rank": 0, "world_size": world})
+    text = f'{{"distributedInfo": {who}, "traceEvents": [' + ",".join(parts) + "]}"
     path.write_text(text)
     return len(text) / 1e6
 
@@ -201,9 +235,10 @@ def measure(table: Table, name: str, path: Path, size: float, runs: int, most_se
 def main(words: list[str]) -> int:
     """Prints the table. Exit status 1 when a budget is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("megabytes", nargs="?", type=float, default=40.0)
+    parser.add_argument("megabytes", nargs="?", type=float, default=116.0)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--million", action="store_true")
+    parser.add_argument("--collectives", action="store_true")
     parser.add_argument("--only", default="")
     options = parser.parse_args(words)
     table = Table(f"middle of {options.runs} pairs, s of the processor")
@@ -216,6 +251,10 @@ def main(words: list[str]) -> int:
         if options.million:
             size = write(path, islice(bare_kernels(), MILLION), float("inf"))
             measure(table, "a million kernels", path, size, options.runs, MILLION_SECONDS)
+        if options.collectives:
+            events = islice(half_collectives(), 3 * WITH_COLLECTIVES)
+            size = write(path, events, float("inf"), world=8)
+            measure(table, "many collectives", path, size, options.runs, None)
     print(table.text, end="")
     return int(bool(table.missed))
 

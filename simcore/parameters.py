@@ -172,7 +172,7 @@ class Parameters(Struct, frozen=True):
     jitter: float = 0.0
     """The standard deviation of every duration, as a share of it."""
     seed: int = 0
-    """The seed of the jitter, of random loads of experts and of random documents."""
+    """The seed of the jitter, of random loads of experts, of random documents and of marks under DCQCN."""
     no_fold: bool = False
     """Whether every rank is simulated, not one of each class."""
     replay: bool = False
@@ -752,7 +752,7 @@ FLAGS: tuple[Flag, ...] = (
         "count",
         "",
         "N",
-        "seed of the jitter, and of loads of experts and documents that are drawn",
+        "seed of the jitter, of loads of experts and documents that are drawn, and of marks under DCQCN",
     ),
     Flag(
         "no_fold",

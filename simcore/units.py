@@ -283,6 +283,8 @@ def difference(a_ns: int, b_ns: int) -> str:
 
 # Bytes of a column that are taken as one number, which the processor's cache holds.
 _PART_BYTES = 2**18
+# Of them where the same number is added to each element: columns of ones are kept.
+_SUM_BYTES = 2**16
 
 
 def split_by_weight(weights: Sequence[int], size: int) -> list[int]:
@@ -335,9 +337,14 @@ def add_to_column(column: array[int], by: int) -> array[int]:
     >>> add_to_column(array("q", [0, 4]), 3)
     array('q', [3, 7])
     """
-    size = len(column) * column.itemsize
-    whole = int.from_bytes(column, sys.byteorder) + by * _ones(len(column), column.itemsize)
-    return array(column.typecode, whole.to_bytes(size, sys.byteorder))
+    itemsize, size = column.itemsize, len(column) * column.itemsize
+    if size <= _SUM_BYTES:
+        whole = int.from_bytes(column, sys.byteorder) + by * _ones(len(column), itemsize)
+        return array(column.typecode, whole.to_bytes(size, sys.byteorder))
+    sums, count = array(column.typecode), _SUM_BYTES // itemsize
+    for first in range(0, len(column), count):
+        sums += add_to_column(column[first : first + count], by)
+    return sums
 
 
 def select(column: Sequence[int], indices: Sequence[int]) -> array[int]:
@@ -363,9 +370,14 @@ def subtract_column(whole: int, column: array[int]) -> array[int]:
     >>> subtract_column(7, array("q", [0, 4]))
     array('q', [7, 3])
     """
-    size = len(column) * column.itemsize
-    by_element = whole * _ones(len(column), column.itemsize) - int.from_bytes(column, sys.byteorder)
-    return array(column.typecode, by_element.to_bytes(size, sys.byteorder))
+    itemsize, size = column.itemsize, len(column) * column.itemsize
+    if size <= _SUM_BYTES:
+        by_element = whole * _ones(len(column), itemsize) - int.from_bytes(column, sys.byteorder)
+        return array(column.typecode, by_element.to_bytes(size, sys.byteorder))
+    rests, count = array(column.typecode), _SUM_BYTES // itemsize
+    for first in range(0, len(column), count):
+        rests += subtract_column(whole, column[first : first + count])
+    return rests
 
 
 def add_at_positions(values: int, positions: int, by: int, like: array[int], count: int) -> array[int]:

@@ -87,6 +87,9 @@ MISSING = {
 }
 
 
+NO_NETWORK = "9 has the links of a simulated network: a recording has none"
+
+
 class WltuiApp(RunsHost):
     """The explorer over the runs of one workload, or of one directory of traces."""
 
@@ -226,7 +229,7 @@ class WltuiApp(RunsHost):
         if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
             return
         if name not in screens_of(self.session.current):
-            self.say(MISSING[name])
+            self.say(NO_NETWORK if name == "links" and self.session.current.recording else MISSING[name])
             return
         self.came_from = ""
         if name not in self._views:

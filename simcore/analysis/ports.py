@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 
-from simcore.analysis.what_if.links import flow_changes, link_changes
+from simcore.analysis.what_if.links import congestion_changes, flow_changes, link_changes
 from simcore.flows.log import Transmission
 from simcore.networks.model import GroupCollective
 from simcore.program.ops import LANE_OF_STREAM, CollectiveCost, TransferCost
@@ -50,7 +50,11 @@ def find_ports(simulation: Simulation) -> Ports:
         topology,
         max(job.step_time_ns for job in jobs),
         find_purpose,
-        lambda ends: [*link_changes(simulation, *ends), *flow_changes(simulation)],
+        lambda ends: [
+            *link_changes(simulation, *ends),
+            *flow_changes(simulation),
+            *congestion_changes(simulation),
+        ],
     )
 
 

@@ -91,11 +91,16 @@ def accounts_title(comparison: Comparison) -> str:
 
 
 def run_words(comparison: Comparison, side: Run) -> str:
-    """Returns `run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
+    """Returns `run 20250320144110 of `, before the name of a side whose directory has both runs; of two steps
+    of one run `step 23 of `; else "".
+    """
     a, b = comparison.a.setup.stamp, comparison.b.setup.stamp
-    return (
-        f"run {printable(side.setup.stamp or '', _STAMP_CELLS)} of " if None not in (a, b) and a != b else ""
-    )
+    if a is None or b is None or a == b:
+        return ""
+    run, _, step = (side.setup.stamp or "").partition("#")
+    if step and a.startswith(f"{run}#") and b.startswith(f"{run}#"):
+        return "all steps of " if step == "all" else f"step {printable(step, _STAMP_CELLS)} of "
+    return f"run {printable(side.setup.stamp or '', _STAMP_CELLS)} of "
 
 
 def side_facts(side: Run, other: Run) -> str:

@@ -5,6 +5,7 @@ A duration is rounded once, half to even, after all its factors.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,11 +42,11 @@ class Prices(Struct):
     """None without; several prices of one program and folding may share it."""
     _cache: dict[object, int] = field(default_factory=dict)
 
-    def durations(self, program: Program, folding: Folding) -> list[list[int]]:
+    def durations(self, program: Program, folding: Folding) -> list[Sequence[int]]:
         """Returns the ns of each op per rank class. Equal classes share one list, unless there is jitter."""
         tables: dict[object, list[int]] = {}
         packed_ops = _find_packed_ops(program)
-        durations = []
+        durations: list[Sequence[int]] = []
         for class_id, rank_class in enumerate(folding.classes):
             ops = program.stages[rank_class.stage].ops
             key = (rank_class.stage if program.pipelined else 0, folding.price_key(rank_class))
@@ -109,8 +110,10 @@ class Prices(Struct):
 
     def _jittered_ns(
         self, class_id: int, program: Program, folding: Folding, ops: Ops, packed_ops: Sequence[int]
-    ) -> list[int]:
-        """Returns the ns of each op of a class of one rank, each multiplied by its own hashed factor."""
+    ) -> array[int]:
+        """Returns the ns of each op of a class of one rank, each multiplied by its own hashed factor, as "q":
+        no other class shares them, and a list of 1,024 ranks takes 100 MB.
+        """
         rank_class = folding.classes[class_id]
         prices = [self._price(cost, folding, rank_class) for cost in program.costs]
         assert self.jitter is not None
@@ -124,7 +127,7 @@ class Prices(Struct):
         ]
         for op, ns in _packed_ns(program, rank_class, packed_ops):
             column[op] = round(ns * (prices[ops.cost[op]][1] * factors[op]))
-        return column
+        return array("q", column)
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing

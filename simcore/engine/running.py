@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ class RunPricing:
         jitter = jitter or jitter_of(overrides)
         # What an op puts on ports or into queues: by rank class, with queues by group.
         self._traffic_of: Callable[[int, int], Any]
+        self._durations: Sequence[Sequence[int]]
         if program.queued:
             # Imported here and below: most runs take the first engine alone.
             from simcore.compat.astra1_pricing import QueuePrices
@@ -108,19 +110,20 @@ class RunPricing:
             if self._program.queued or self._sharing is not None:
                 self._traffic_of = self._changed_traffic(change)
 
-    def durations(self, change: DurationChange | None = None) -> list[list[int]]:
+    def durations(self, change: DurationChange | None = None) -> Sequence[Sequence[int]]:
         """Returns per rank class the ns of each op on an idle network; 0 for collectives in queues."""
         if change is None:
             return self._durations
-        cache: dict[tuple[int, int], list[int]] = {}
-        changed = []
+        cache: dict[tuple[int, int], Sequence[int]] = {}
+        changed: list[Sequence[int]] = []
         for rank_class, column in zip(self._folding.classes, self._durations, strict=True):
             # Equal classes of a stage share one column.
             key = (rank_class.stage, id(column))
             if key not in cache:
                 other = {ns: scaled(ns, change.factor) for ns in set(column)}
                 mask = change.changed_ops[rank_class.stage]
-                cache[key] = [other[ns] if changed else ns for ns, changed in zip(column, mask, strict=True)]
+                scaled_ns = [other[ns] if changes else ns for ns, changes in zip(column, mask, strict=True)]
+                cache[key] = array("q", scaled_ns) if isinstance(column, array) else scaled_ns
             changed.append(cache[key])
         return changed
 

@@ -90,13 +90,14 @@ def _parts(ran: ExecutionAnalysis, cancelled: Callable[[], bool]) -> Iterator[Kn
     nodes.sort(key=lambda part: (-parts.ns(part), part))
     left_out = set(nodes[_MOST_NAMES:])
     graph, parameters = ran.trace_graph, ran.parameters
+    durations = graph.durations
     is_folded = len(ran.executed.units.first) < len(ran.ranks)
     for part, duration_ids in parts.by_words.items():
         if part in left_out:
             continue
 
         def step_ns(factor: float, duration_ids: list[int] = duration_ids) -> int:
-            return graph.compute_step_ns(scale_durations(graph.durations, duration_ids, factor), cancelled)
+            return graph.compute_step_ns(scale_durations(durations, duration_ids, factor), cancelled)
 
         scales = (*parameters.time_scale, f"{part}={BETTER}")
         covers_equal_ranks = is_folded and part.startswith("stream group ")

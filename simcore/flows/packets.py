@@ -125,7 +125,7 @@ class PacketTraffic(FlowTraffic):
         self._packet_paths: dict[Route, _PacketPath | None] = {}
         self._made_ns = 0
         self._is_dcqcn = rules.congestion == "dcqcn" and rules.packets.control == DCQCN
-        self._random = Random(0).random
+        self._random = Random(rules.seed).random
         self._window_bytes = self.router.window_bytes(rules.packets) if rules.packets.window else _NO_WINDOW
 
     def port_uses(self) -> list[FlowPort]:
@@ -433,6 +433,11 @@ def slowed_rules(report: FlowReport, rules: FlowRules) -> FlowRules | None:
     if rules.congestion != "none" or not report.marked_ports() or report.packet_hops > MOST_RANGE_HOPS:
         return None
     return replace(rules, congestion="dcqcn") if rules.packets.control == DCQCN else None
+
+
+def has_few_packets(report: FlowReport) -> bool:
+    """Returns whether a run is simulated as packets where congestion control slows it down."""
+    return report.packet_hops <= MOST_HOPS
 
 
 def finer_rules(traffic: FlowTraffic) -> FlowRules | None:

@@ -47,6 +47,8 @@ class FlowRules(Struct, frozen=True):
     """`dcqcn`: marked flows slow down."""
     detail: str = "shares"
     """`shares`, or what is simulated packet by packet: `outer` flows between servers, `all` of them."""
+    seed: int = 0
+    """Which random draws decide on marks."""
 
     @property
     def turn_ns(self) -> int:
@@ -74,6 +76,8 @@ class FlowParameters(Protocol):
     def pxn(self) -> str: ...
     @property
     def congestion(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
 
 
 def rules_of(packets: PacketRules | None, parameters: FlowParameters) -> FlowRules:
@@ -88,6 +92,7 @@ def rules_of(packets: PacketRules | None, parameters: FlowParameters) -> FlowRul
         parameters.pxn == "on",
         packets or PacketRules(),
         parameters.congestion,
+        seed=parameters.seed,
     )
 
 

@@ -385,12 +385,14 @@ class LaunchTimes:
         """Returns the host columns with the launches of operations of a device. rows: of the launches, -1 for
         none.
         """
-        return replace(
-            host,
-            launch=array("q", map(self.launch.__getitem__, rows)),
-            launched=array("q", map(self.launched.__getitem__, rows)),
-            launcher=array("i", map(self.launcher.__getitem__, rows)),
-        )
+        columns = self.launch, self.launched, self.launcher
+        if len(self.launch) == 1:
+            launch, launched, launcher = (column * len(rows) for column in columns)
+        else:
+            launch, launched, launcher = (
+                array(column.typecode, map(column.__getitem__, rows)) for column in columns
+            )
+        return replace(host, launch=launch, launched=launched, launcher=launcher)
 
 
 def _fitting_ns(times: array[float], fits: bytes, ns: Times) -> array[int]:

@@ -243,7 +243,7 @@ class _Reader:
         self.unknown = UnknownEvents()
         takers = (
             ((*KERNELS, *COPIES), self._take_later), (LAUNCHES, self._take_later),
-            (HOST_OPS, self._take_later), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
+            (HOST_OPS, self._take_later), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_later),
             (OVERHEAD, self._take_overhead), (ON_DEVICES, self._take_on_device),
         )  # fmt: skip
         self.takers: dict[str | None, Callable[[int, Event], None]] = {
@@ -298,12 +298,16 @@ class _Reader:
         """
         first = 0
         ignored, taker_of, allocation = self.ignored, self.takers.get, ALLOCATION
-        host_op, launch, device_op = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES, KERNELS))
+        # Each kind has a method of its own that stands for it.
+        host_op, launch, device_op, python = (
+            self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES, KERNELS, PYTHON)
+        )
         for batch in batches(self.path, self.file, self.damage, self.on_progress):
-            of_devices, launches, host_ops = DeviceEvents(), Events(), Events()
+            of_devices, launches, host_ops, calls = DeviceEvents(), Events(), Events(), Events()
             add_of_device, add_device_index = of_devices.events.append, of_devices.indices.append
             add_launch, add_launch_index = launches.events.append, launches.indices.append
             add_host_op, add_host_index = host_ops.events.append, host_ops.indices.append
+            add_call, add_call_index = calls.events.append, calls.indices.append
             for event_index, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
@@ -327,11 +331,15 @@ class _Reader:
                 elif take is launch:
                     add_launch(event)
                     add_launch_index(event_index)
+                elif take is python:
+                    add_call(event)
+                    add_call_index(event_index)
                 else:
                     take(event_index, event)
             first += len(batch)
             self._take_host_ops(host_ops)
             self._take_launches(launches)
+            self._take_python(calls)
             self._add(self.rows, self._select_possible(of_devices))
             if self.unknown.batch:
                 self._add(self.unknown.rows, self.unknown.keep(self._select_possible(self.unknown.batch)))
@@ -384,10 +392,8 @@ class _Reader:
         launches, events = self.launches, some.events
         starts: list[Any] = [event.ts for event in events]
         lengths = [event.dur or 0 for event in events]
-        for row in [row for row, length in enumerate(lengths) if length >= _LEAST_CALL_US]:
-            self._take_call(RUNTIME_CALL, some.indices[row], events[row])
-        keys = zip([event.pid for event in events], [event.tid for event in events], strict=True)
-        threads = [*map(launches.threads.__getitem__, keys)]
+        threads = [*map(launches.threads.__getitem__, some.threads)]
+        self._take_calls(RUNTIME_CALL, some, lengths)
         correlations: Any = correlations_of(events)
         if None in correlations:
             flags = [correlation is not None for correlation in correlations]
@@ -455,21 +461,34 @@ class _Reader:
             self.annotated.append(_Call(start, end, event_index, name, (event.pid, event.tid), size))
         self._take_range(self.ranges, event_index, event)
 
-    def _take_python(self, event_index: int, event: Event) -> None:
-        """Takes a call of Python: those of modules are ranges, too; other functions explain no launch."""
-        self._take_call(PYTHON_CALL, event_index, event)
-        name = event.name
-        if type(name) is str and name.startswith(MODULE):
-            self._take_range(self.ranges, event_index, event)
+    def _take_python(self, some: Events) -> None:
+        """Takes calls of Python: those of modules are ranges, too; other functions explain no launch."""
+        if not some:
+            return
+        self._take_calls(PYTHON_CALL, some, [event.dur or 0 for event in some.events])
+        names = [event.name for event in some.events]
+        modules = {name for name in {*names} if type(name) is str and name.startswith(MODULE)}
+        for row in compress(range(len(names)), map(modules.__contains__, names)) if modules else ():
+            self._take_range(self.ranges, some.indices[row], some.events[row])
 
     def _take_overhead(self, event_index: int, event: Event) -> None:
-        self._take_call(OVERHEAD_CALL, event_index, event)
-
-    def _take_call(self, kind: int, event_index: int, event: Event) -> None:
-        """Takes a call that is long enough to cover a part of a gap."""
         start, dur = event.ts, event.dur
         if start is not None and dur is not None and dur >= _LEAST_CALL_US:
-            self.host_calls.add(kind, (event.pid, event.tid), start, dur, event_index, self._name(event))
+            thread = event.pid, event.tid
+            self.host_calls.add(OVERHEAD_CALL, thread, start, dur, event_index, self._name(event))
+
+    def _take_calls(self, kind: int, some: Events, lengths: list[float]) -> None:
+        """Takes the calls that are long enough to cover a part of a gap."""
+        flags = bytes(map(_LEAST_CALL_US.__le__, lengths))
+        if 1 in flags:
+            calls, long = self.host_calls, Events()
+            long.events += compress(some.events, flags)
+            calls.start.fromlist([event.ts for event in long.events])
+            calls.length.extend(compress(lengths, flags))
+            calls.kind += bytes((kind,)) * len(long)
+            calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
+            calls.event_index.extend(compress(some.indices, flags))
+            calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
 
     def _ranges_of(self, threads: Threads, event: Event) -> Ranges:
         """Returns the ranges of the thread of an event."""
@@ -617,8 +636,9 @@ class _Reader:
         name, correlation, count = rows.name, rows.correlation, len(rows)
         none: list[str | None] = [None] * count
         operation, layer, collective, category = none, none, none, bytearray((_KERNEL,)) * count
-        launch_rows = [*map(self.launches.row_of.get, correlation, repeat(-1))]
+        launch_rows = [-1] * count
         if self.launches:
+            launch_rows = [*map(self.launches.row_of.get, correlation, repeat(-1))]
             surroundings = [*map(around.__getitem__, launch_rows)]
             operation, phase, collective, layer = (
                 [*map(itemgetter(part), surroundings)] for part in range(len(NOTHING))
@@ -836,7 +856,7 @@ class _Reader:
             if not self.names.communicates(name) and call is None:
                 return None
             return _collective_of_calls(name, size)
-        group = text_of(args.description) or text_of(args.group)
+        group = self._text(args.description) or self._text(args.group)
         ranks = ranks_of(args.ranks)
         key = text_of(args.group)
         if ranks is None and key is not None:
@@ -849,7 +869,7 @@ class _Reader:
             if peer < 0 and own != whole(self.who.rank):
                 peer = own
         elements = count_of(args.elements_in), count_of(args.elements_out)
-        dtype = text_of(args.dtype)
+        dtype = self._text(args.dtype)
         if size is not None and max(elements) < 0:
             elements = size.elements_in, size.elements_out
         if dtype_of(dtype) is None:
@@ -857,11 +877,16 @@ class _Reader:
         uneven = are_uneven(args.splits_in) or are_uneven(args.splits_out)
         return CollectiveInfo(
             operation, group, ranks, whole(args.group_size) or len(ranks or ()), whole(args.sequence),
-            text_of(args.communicator), *elements, dtype, peer, uneven,
+            self._text(args.communicator), *elements, dtype, peer, uneven,
         )  # fmt: skip
 
     def _name(self, event: Event) -> str:
         return self.pool[event.name]
+
+    def _text(self, value: Any) -> str | None:
+        """Returns a text that is not empty, equal ones as one object; None for all else."""
+        text = text_of(value)
+        return None if text is None else self.pool[text]
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.diagnostics.append(Diagnostic(severity, code, message, self.path))

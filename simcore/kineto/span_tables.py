@@ -12,6 +12,7 @@ from simcore.diagnostics import Diagnostic, Severity, printable
 from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
 from simcore.kineto.vocabulary import category_of_group_name
 from simcore.measured.columns import CollectiveInfo, DeviceColumns, OpColumns
+from simcore.measured.selecting import select_ints, select_items
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, replace
@@ -121,7 +122,10 @@ class _RankRows:
         self.again: list[int] = []
         self.over: list[int] = []
         self.foreign: list[int] = []
-        self.rows = self._each_once(sorted(rows, key=table.start.__getitem__))
+        self.rows: range | list[int] = self._each_once(sorted(rows, key=table.start.__getitem__))
+        # A rank alone in order takes whole columns.
+        if self.rows == [*range(len(table))]:
+            self.rows = range(len(table))
 
     def _each_once(self, rows: list[int]) -> list[int]:
         start, end, stream = self.table.start, self.table.end, self.table.stream
@@ -155,10 +159,11 @@ class _RankRows:
     def recording(self) -> Recording:
         """Returns the recording of the rank."""
         table, rows = self.table, self.rows
-        row_meanings = [self.meanings[table.kind[row], table.group[row]] for row in rows]
+        keys = zip(map(table.kind.__getitem__, rows), map(table.group.__getitem__, rows), strict=True)
+        row_meanings = [*map(self.meanings.__getitem__, keys)]
         none: list[str | None] = [None] * len(rows)
         ops = OpColumns(
-            name=[table.name[row] for row in rows], group=[one.label for one in row_meanings],
+            name=select_items(table.name, rows), group=[one.label for one in row_meanings],
             batch=self._column(table.microbatch), start=self._column(table.start),
             end=self._column(table.end), chunk=self._column(table.chunk) if table.chunk else array("q"),
             line=self._column(table.line), shape=none, dtype=none,
@@ -201,7 +206,8 @@ class _RankRows:
         )
 
     def _column(self, column: array[int]) -> array[int]:
-        return array("q", map(column.__getitem__, self.rows))
+        selected = select_ints(column, self.rows)
+        return selected if selected.typecode == "q" else array("q", selected)
 
     def _calls(self, row_meanings: list[_Meaning]) -> dict[int, CollectiveInfo]:
         """Returns what is stated of each call."""

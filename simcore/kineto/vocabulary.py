@@ -120,6 +120,7 @@ def category_of_group_name(name: str | None) -> str:
     return "comm"
 
 
+@lru_cache(1 << 10)
 def dtype_of(text: str | None) -> str | None:
     """Returns the torch type of `Float`, `c10::BFloat16` ...; None where it is not known."""
     word = (text or "").lower().removeprefix("torch.").removeprefix("c10::")

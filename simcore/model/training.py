@@ -762,11 +762,10 @@ def _with_dispatch(training: Training, parameters: ModelParameters) -> Training:
 
 def _words_of_groups(training: Training, moe: Moe) -> tuple[str, str]:
     """Returns (where the experts of a token are taken to be, why)."""
-    nodes, groups_words = training.ep // training.ep_node, f"{moe.groups_per_token} of {moe.groups} groups"
-    if training.node_limit:
-        return str(
-            training.node_limit
-        ), f"the {groups_words} of a token's experts lie on so many of {nodes} nodes"
+    nodes, limit = training.ep // training.ep_node, training.node_limit
+    groups_words = f"{moe.groups_per_token} of {moe.groups} groups"
+    if limit:
+        return f"{limit}", f"the {groups_words} of a token's experts lie on so many of {nodes} nodes"
     if moe.groups % nodes:
         return "none", f"the {moe.groups} groups of experts do not lie on whole nodes, which are {nodes}"
     on_node = moe.groups // nodes

@@ -187,6 +187,7 @@ class NetworkParameters(Struct, frozen=True):
     nvls: str
     pxn: str
     congestion: str
+    seed: int
     job_gpus: str | None
 
     @property

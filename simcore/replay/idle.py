@@ -190,7 +190,8 @@ def sum_gaps(ranks: Sequence[RankTrace]) -> GapSums | None:
                 continue
             if launcher[op] < 0:
                 return None
-            if _is_over(launched[op], reached, start):
+            # As `_is_over`, without a call for each operation.
+            if 2 * (start - max(launched[op], reached)) > start - reached:
                 queued, queued_ns = queued + 1, queued_ns + start - reached
             else:
                 late, late_ns = late + 1, late_ns + start - reached

@@ -321,8 +321,12 @@ class ReplayedRun(Run):
         """The ends by which one waits for another, ns: those of the replay where files have cut waiting off,
         so that a rank that waited seems to have held itself.
         """
-        is_cut = self.scales is None and self.together and self.durations.takes_idle_as_waiting
-        return self.base.ends if is_cut else self.ends
+        return self.base.ends if self.has_cut_waits else self.ends
+
+    @property
+    def has_cut_waits(self) -> bool:
+        """Whether its times are those of files that have cut waiting off."""
+        return self.scales is None and self.together and self.durations.takes_idle_as_waiting
 
     @cached_property
     def times(self) -> SegmentTimes:
@@ -343,7 +347,7 @@ class ReplayedRun(Run):
         return compute_gradients(self.base.trace_graph, self.base.durations_ns, kind_of, scales_of)
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        replayed_ends = None if self.causing_ends is self.ends else self.causing_ends
+        replayed_ends = self.causing_ends if self.has_cut_waits else None
         return measured_graph(
             self.graph, self.ends, self.step_time_ns, lambda: self.durations_ns, replayed_ends
         )
@@ -482,7 +486,7 @@ class ReplayedRun(Run):
         """Returns each time that a rank (its index) waits for another, in order; where the files have cut
         waiting off, the idle time that was it.
         """
-        if self.causing_ends is self.ends:
+        if not self.has_cut_waits:
             return waits_of(self.graph, self.ends, rank, self.accounts[rank])
         return self._cut_waits[rank]
 

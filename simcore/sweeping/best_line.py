@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 SCHEMA = "wltui.sweep-best/1"
 _HEAD = f'{{"schema":"{SCHEMA}"'.encode()
 # More is no run of a sweep's best points, and no median of published steps.
-_MOST_RUNS, _MOST_STEPS, _MOST_WORDS = 1000, 1_000_000, 300
+_MOST_RUNS, _MOST_STEPS, _MOST_OFF, _MOST_WORDS = 1000, 1_000_000, 100.0, 300
 
 
 class _Line(msgspec.Struct):
@@ -70,7 +69,7 @@ def decode_best(line: bytes) -> BestLine:
             raise UsageError(f"best_in: expected how often each point is the best of 1 to {_MOST_RUNS} runs")
         robustness = Robustness(table.best_in, table.runs, printable(table.conditions, _MOST_WORDS))
     if table.off is not None:
-        if not isfinite(table.off) or not table.off >= 0 or not 1 <= table.steps <= _MOST_STEPS:
+        if not 0 <= table.off <= _MOST_OFF or not 1 <= table.steps <= _MOST_STEPS:
             raise UsageError("off: expected the median error of published steps, and their number")
         spread = Spread(table.off, table.steps)
     return BestLine(table.sweep, robustness, spread)

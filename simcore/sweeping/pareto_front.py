@@ -47,7 +47,8 @@ def rule_of(text: str) -> Rule:
     objectives, _, rest = text.partition(";")
     top, _, by = rest.partition(";")
     names = tuple(objectives.split("+"))
-    if not set(names) <= set(OBJECTIVES) or not is_whole(top) or (by and by not in VALUE_NAMES):
+    has_top = is_whole(top) and int(top) > 0
+    if not set(names) <= set(OBJECTIVES) or not has_top or (by and by not in VALUE_NAMES):
         raise UsageError(f"found rule {printable(text, 60)}, expected one like {Rule().text}")
     return Rule(names, int(top), by)
 

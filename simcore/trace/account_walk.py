@@ -134,6 +134,9 @@ class _Walk:
         """Books start..ready, in which the track waits for one of its own spans."""
         spans = self.spans
         running = self.find_running(spans.lane[span], start, ready, span) if spans.lane else []
+        if not running:
+            self.accounts.book(start, ready, self.wait, code)
+            return
         edges = {start, ready}
         for other in running:
             edges.update((max(spans.ready[other], start), min(spans.end[other], ready)))

@@ -16,10 +16,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import accumulate, compress, pairwise
+from itertools import accumulate, compress, islice
 from operator import sub
-from typing import Any
 
 from simcore.diagnostics import Cancelled, never_cancelled
 from simcore.records import NamedTuple
@@ -36,17 +34,13 @@ BEFORE, JOINS, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
 _CHAINS_BETWEEN_CANCEL_CHECKS = 2**12
 # Of chains of so many nodes on average, columns take no longer than lists.
 _LONG_CHAIN = 64
+# Of so many nodes a list takes 20 MB; of 2.6 million, a run of 1,024 ranks, it takes 104 MB and as long as a
+# column.
+_LARGE = 2**19
 # Nodes of a chain that are taken at once.
 _PART = 2**16
 # A table for `translate`: 1 where a node begins a chain.
 _BEGINS = bytes(begin == 0 for begin in range(256))
-
-
-def _find_zeros(column: bytearray, first: int, last: int) -> Iterator[int]:
-    """Returns the indices first..last-1 of a column that hold 0."""
-    if last - first > 8:
-        return compress(range(first, last), column[first:last].translate(_BEGINS))
-    return (index for index in range(first, last) if not column[index])
 
 
 class Cause(NamedTuple):
@@ -93,8 +87,8 @@ class Graph:
     """
 
     __slots__ = (
-        "_chains", "_edges", "_nexts", "chained", "duration", "first", "repeats", "second", "tracks",
-        "tracks_of", "why",
+        "_edges", "_followers", "_heads", "_nexts", "chained", "duration", "first", "repeats", "second",
+        "tracks", "tracks_of", "why",
     )  # fmt: skip
 
     def __init__(self, tracks: int, tracks_of: Callable[[int], Sequence[int]]) -> None:
@@ -106,7 +100,8 @@ class Graph:
         self.why = bytearray()
         self.chained = bytearray()
         self.repeats: list[Repeat] = []
-        self._chains: tuple[array[int], ...] | None = None
+        self._heads: tuple[array[int], ...] | None = None
+        self._followers: array[int] | None = None
         self._edges: array[int] | None = None
         self._nexts: array[int] | None = None
 
@@ -181,17 +176,17 @@ class Graph:
 
         durations: of `flatten`. The result is a list, which is half as fast again as an array; who retains it
         makes it an array (8 B a node, not 40). It is an array where most nodes are in repeats or in long
-        chains, which are added at once.
+        chains, which are added at once, and of so many nodes that a list is no faster.
         """
-        end: list[int] | array[int] = array("q", (0,)) if self._is_in_stretches() else [0]
+        is_column = len(self.first) > _LARGE or self._is_in_stretches()
+        end: list[int] | array[int] = array("q", (0,)) if is_column else [0]
         append = end.append
-        chains = self._chain_columns()
+        chains, left = self._chains(), len(self._follower_counts())
         cache: dict[tuple[Pattern, bytes], array[int]] = {}
-        for begin in range(0, len(chains[0]), _CHAINS_BETWEEN_CANCEL_CHECKS):
+        for _ in range(0, left, _CHAINS_BETWEEN_CANCEL_CHECKS):
             if cancelled():
                 raise Cancelled
-            part = slice(begin, begin + _CHAINS_BETWEEN_CANCEL_CHECKS)
-            for first, second, duration, more in zip(*(column[part] for column in chains), strict=True):
+            for first, second, duration, more in islice(chains, _CHAINS_BETWEEN_CANCEL_CHECKS):
                 if more < 0:
                     repeat = self.repeats[first]
                     repeat_durations = repeat.own(durations)
@@ -210,73 +205,83 @@ class Graph:
 
     def _is_in_stretches(self) -> bool:
         """Returns whether most nodes are in repeats or in long chains."""
-        return bool(self.repeats) or len(self.first) > _LONG_CHAIN * len(self._chain_columns()[0])
+        return bool(self.repeats) or len(self.first) > _LONG_CHAIN * len(self._follower_counts())
 
-    def _chain_columns(self) -> tuple[array[int], ...]:
-        """Returns columns over the chains: first, second and duration of the head, and how many nodes follow.
+    def _chains(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yields of each chain first, second and duration of the head, and how many nodes follow.
 
-        A repeat is a chain that -1 nodes follow; its `first` is its index. Computed once: many passes go over
-        one graph.
+        A repeat is a chain that -1 nodes follow; its `first` is its index.
         """
-        if self._chains is None:
-            heads = array("i", (*self._heads(), len(self.first)))
+        if len(self.first) > _LARGE and not self.repeats:
+            is_head = self._head_flags()
+            columns = [compress(column, is_head) for column in (self.first, self.second, self.duration)]
+            return zip(*columns, self._follower_counts(), strict=True)
+        return zip(*self._head_columns(), self._follower_counts(), strict=True)
+
+    def _head_columns(self) -> tuple[array[int], ...]:
+        """Returns first, second and duration of the heads of chains, kept: many passes go over one graph."""
+        if self._heads is None:
+            is_head = self._head_flags()
             first, second, duration = (
-                array("i", [column[head] for head in heads[:-1]])
-                for column in (self.first, self.second, self.duration)
+                array("i", compress(column, is_head)) for column in (self.first, self.second, self.duration)
             )
-            more = array("i", (tail - head - 1 for head, tail in pairwise(heads)))
+            repeats = (chain for chain, more in enumerate(self._follower_counts()) if more < 0)
+            for repeat_id, chain in enumerate(repeats):
+                first[chain], second[chain] = repeat_id, START
+            self._heads = first, second, duration
+        return self._heads
+
+    def _follower_counts(self) -> array[int]:
+        """Returns how many nodes follow the head of each chain, -1 for a repeat; kept."""
+        if self._followers is None:
+            is_head = self._head_flags()
+            heads = array("i", compress(range(len(is_head)), is_head))
+            heads.append(len(is_head))
+            self._followers = array("i", map(sub, heads[1:], map((1).__add__, heads)))
             at = 0
-            for repeat_id, repeat in enumerate(self.repeats):
+            for repeat in self.repeats:
                 at = bisect_left(heads, repeat.before, at)
-                first[at], second[at], more[at] = repeat_id, START, -1
-            self._chains = first, second, duration, more
-        return self._chains
+                self._followers[at] = -1
+        return self._followers
 
-    def _heads(self) -> Iterator[int]:
-        """Yields the index of each node that begins a chain or a repeat."""
-        start = 0
+    def _head_flags(self) -> bytearray:
+        """Returns by node, from the first on, 1 for each that begins a chain or a repeat."""
+        is_head = self.chained.translate(_BEGINS)
         for repeat in self.repeats:
-            yield from _find_zeros(self.chained, start, repeat.before)
-            yield repeat.before
-            start = repeat.last
-        yield from _find_zeros(self.chained, start, len(self.chained))
+            is_head[repeat.before : repeat.last] = b"\1" + bytes(len(repeat.pattern) - 1)
+        return is_head
 
-    def _tails(self) -> list[int]:
-        """Returns the nodes that end chains and repeats, chains cut behind nodes for which others wait too.
-
-        They ascend; the last one is the last node.
+    def _tail_flags(self) -> bytearray:
+        """Returns by node, START first, 1 for each that ends a chain or a repeat, chains cut behind nodes for
+        which others wait too. START and the last node are among them.
         """
-        first, second, _, more = self._chain_columns()
-        tails = {*self._heads(), len(self.first)}
-        for chain, other, length in zip(first, second, more, strict=True):
-            if length >= 0:
-                tails.add(chain)
-                tails.add(other)
-        tails.update(repeat.entry for repeat in self.repeats)
-        tails.discard(START)
-        inside: set[int] = set()
-        befores = [repeat.before for repeat in self.repeats]
-        for tail in tails if befores else ():
-            repeat_id = bisect_left(befores, tail) - 1
-            if repeat_id >= 0 and tail < self.repeats[repeat_id].last:
-                inside.add(tail)
-        return sorted(tails - inside)
+        is_tail = self._head_flags() + b"\1"
+        for first, second, _, more in self._chains():
+            if more >= 0:
+                is_tail[first] = is_tail[second] = 1
+        for repeat in self.repeats:
+            is_tail[repeat.entry] = 1
+        for repeat in self.repeats:
+            is_tail[repeat.before + 1 : repeat.last] = bytes(len(repeat.pattern) - 1)
+        is_tail[START] = 1
+        return is_tail
 
     def latest(
         self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never_cancelled
-    ) -> list[int] | array[int]:
+    ) -> array[int]:
         """Returns how late each node may end with these durations, ns, so that none ends after `step_ns`."""
-        column: Callable[[Iterable[int]], Any] = partial(array, "q") if self._is_in_stretches() else list
-        late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
-        tails = self._tails()
+        late = array("q", (step_ns,)) * (len(self.first) + 1)
+        is_tail = self._tail_flags()
         repeat_to = {repeat.last: repeat for repeat in self.repeats}
         cache: dict[tuple[Pattern, bytes], array[int]] = {}
-        for index in range(len(tails) - 1, -1, -1):
-            if not index % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
+        firsts, seconds, duration_ids = self.first, self.second, self.duration
+        tail, chains = len(firsts), 0
+        while tail != START:
+            chains += 1
+            if not chains % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
-            before, tail = tails[index - 1] if index else START, tails[index]
-            repeat = repeat_to.get(tail)
-            if repeat is not None:
+            if tail in repeat_to:
+                repeat = repeat_to[tail]
                 repeat_durations = repeat.own(durations)
                 key = repeat.pattern, repeat_durations.tobytes()
                 behind = cache.get(key)
@@ -286,19 +291,22 @@ class Graph:
                 by_node = subtract_column(late[repeat.exit], behind)
                 late[repeat.before + 1 : repeat.last + 1] = by_node[1:]
                 late[repeat.entry] = min(late[repeat.entry], by_node[0])
+                tail = repeat.before
                 continue
-            duration = self.duration[before]
+            before = is_tail.rfind(1, 0, tail)
+            duration = duration_ids[before]
             starts = late[tail]
             for last in range(tail, before + 1, -_PART):
                 # In a chain each node has to end before the one behind it begins.
                 node = max(before + 1, last - _PART)
                 back = memoryview(durations)[duration + last - before - 1 : duration + node - before - 1 : -1]
-                chain = column(accumulate(back, sub, initial=starts))
+                chain = array("q", accumulate(back, sub, initial=starts))
                 starts = chain[-1]
                 chain.reverse()
                 late[node : last + 1] = chain
             starts -= durations[duration]
-            first, second = self.first[before], self.second[before]
+            tail = before
+            first, second = firsts[before], seconds[before]
             if starts < late[first]:
                 late[first] = starts
             if starts < late[second]:

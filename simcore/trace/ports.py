@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from simcore.flows.log import Transmission
 from simcore.records import NamedTuple
-from simcore.units import plural
+from simcore.units import duration, plural
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
@@ -114,14 +114,17 @@ class Ports:
         log: FlowLog | None = None,
         find_purpose: Callable[[Transmission], Purpose | None] = lambda _: None,
         find_changes: Callable[[tuple[int, int]], Sequence[Change]] = lambda _: (),
+        congestion: str = "",
     ) -> None:
         """log: when flows were on their links, by the numbers of ports. find_changes: what can be tried with
-        the link between two nodes, and with the paths of flows.
+        the link between two nodes, and with the paths of flows. congestion: where congestion control slows
+        flows down, in words; "" where it does not.
         """
         self.all = ports
         self.tiers = tiers
         self.step_ns = step_ns
         self.sends_noun = sends_noun
+        self.congestion = congestion
         self._log = log
         self._find_purpose = find_purpose
         self._find_changes = find_changes
@@ -385,7 +388,21 @@ def ports_of_flows(
             )
         )  # fmt: skip
     tiers = [Tier(" > ".join(pair), tuple(kinds[pair])) for pair in order]
-    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes)
+    congestion = _congestion_words(report, ports)
+    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes, congestion)
+
+
+def _congestion_words(report: FlowReport, ports: Sequence[Port]) -> str:
+    """Returns where congestion control slows flows down, or would; "" where it does not."""
+    marked_ports = report.marked_ports()
+    if not marked_ports:
+        return ""
+    first = marked_ports[0]
+    return (
+        f"{report.control} {'slows' if report.is_slowed else 'would slow'} flows down at "
+        f"{plural(len(marked_ports), 'port')}, first at {ports[first.link].name} from "
+        f"{duration(first.marked_ns or 0)} on, where up to {first.marked_flows} flows queue"
+    )
 
 
 def ports_of_links(links: Sequence[LinkUse], dims: Sequence[Dimension], step_ns: int) -> Ports:

@@ -107,9 +107,12 @@ class TraceGraph(Struct, dict=True):
         of = bisect_right(first, row) - 1
         return self.find_member_span(of, row - first[of], track)
 
-    @cached_property
+    @property
     def durations(self) -> array[int]:
-        """The durations, as of `Graph.flatten`. Raises ValueError where the order depends on times."""
+        """The durations, as of `Graph.flatten`, computed each time: they take as much memory as the times.
+
+        Raises ValueError where the order depends on times.
+        """
         if self.make_durations is None:
             raise ValueError("no slack where collectives queue by priority")
         return self.make_durations()
@@ -194,12 +197,11 @@ def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelle
     same span of two ranks of a class, which run at the same time. Raises ValueError where there is no slack.
     """
     step_ns = max(of.ends[node] for node in of.last_nodes)
-    latest = of.graph.latest(of.durations, step_ns, cancelled)
-    # NONE, of what has not run, indexes the last entry.
-    slack_ns = latest if isinstance(latest, array) else array("q", latest)
+    slack_ns = of.graph.latest(of.durations, step_ns, cancelled)
     for first in range(0, len(slack_ns), _PART):
         last = first + _PART
         slack_ns[first:last] = array("q", map(sub, slack_ns[first:last], of.ends[first:last]))
+    # NONE, of what has not run, indexes the last entry.
     slack_ns.append(0)
     slacks = [select(slack_ns, nodes) for nodes in of.nodes]
     for node, track, span in of.message_sends:

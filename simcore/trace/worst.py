@@ -84,6 +84,8 @@ class Contexts(NamedTuple):
     """Returns where the longest span that goes over a port is."""
     describe_node: Callable[[int, int], str] | None = None
     """Returns the name of a span that is a node of an execution trace."""
+    cut_wait: Stretch | None = None
+    """The longest idle time that was waiting, where files have cut it off."""
 
 
 def find_worst_findings(run: Run, has: Contexts) -> list[Finding]:
@@ -137,7 +139,10 @@ def _find_longest_stretch(run: Run, has: Contexts, kind: str, words: str) -> Ite
     for the time, for the rank, and for what it does.
     """
     if has.describe_code is not None:
-        for track, start, end, code in find_longest(run.accounts, _find_accounts(run, kind))[:1]:
+        longest = find_longest(run.accounts, _find_accounts(run, kind))[:1]
+        if kind == "wait" and has.cut_wait is not None:
+            longest = [has.cut_wait]
+        for track, start, end, code in longest:
             text = words.format(
                 _time_text(run, end - start), _who_text(run, (track,)), has.describe_code(track, code)
             )
@@ -264,7 +269,7 @@ def _find_longest_idle(run: Run, has: Contexts) -> Iterator[Finding]:
 
     Stretches that touch are one, as on the timeline: a step may begin within such a time.
     """
-    if has.describe_code is None:
+    if has.describe_code is None or has.cut_wait is not None:
         return
     touching = re.escape(bytes(_find_accounts(run, "idle"))) + b"+"
     stretches = (

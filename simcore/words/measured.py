@@ -24,6 +24,7 @@ from simcore.trace.named_work import NamedWork, named_work
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
 from simcore.trace.track import TimedPass, Track
+from simcore.trace.waits import Stretch
 from simcore.trace.worst import NAME, Contexts, LateRank, Operation, find_worst_findings
 from simcore.words.measured_run import facts, headline, title
 
@@ -134,8 +135,19 @@ class MeasuredFigures(Figures[ReplayedRun]):
                 find_last_start=self._find_last_start,
                 describe_code=self._segment_name,
                 operation=self._make_operation,
+                cut_wait=self._find_longest_cut_wait(),
             ),
         )
+
+    def _find_longest_cut_wait(self) -> Stretch | None:
+        if not self.run.has_cut_waits:
+            return None
+        waits = (
+            Stretch(rank, wait.start, wait.end, wait.segment)
+            for rank in self.run.all_ranks
+            for wait in self.run.waits_of(rank)
+        )
+        return max(waits, key=lambda wait: wait.ns, default=None)
 
     def _segment_name(self, rank: int, segment: int) -> str:
         return describe_op(self.path_source.name(rank, segment), NAME)

@@ -14,7 +14,7 @@ from simcore.units import byte_size, is_whole
 # (dialect astra-sim-1) its position in the queues too. An op of a class: its times, and the accounts,
 # critical path and slack made from them; only its times where another class has equal ones. A class: its
 # actor, groups and links. A rank that is listed: its cell in the graph that is folded.
-_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _EQUAL_CLASS_OP = 40, 700, 150, 22
+_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _EQUAL_CLASS_OP = 40, 700, 100, 22
 _CLASS, _LISTED_RANK = 2_900, 1_100
 # Smaller needs are not checked: without so much memory nothing else would run either.
 _ALWAYS_THERE = 32 * 10**6

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from copy import copy
 
-from simcore.records import Struct, field
+from simcore.records import Struct, field, replace
 
 # Kinds of spans: compute by phase, or of none; collectives and transfers; a copy of memory; the host.
 COMPUTES = ("forward", "backward", "optimizer", "compute")
@@ -67,6 +68,10 @@ class SpanTable(Struct):
     """What `line` counts."""
     has_steps: bool = False
     """Whether the file states steps: the calls of a group are then counted in each."""
+
+    def copy(self) -> SpanTable:
+        """Returns a table with columns of its own."""
+        return replace(self, **{name: copy(getattr(self, name)) for name in self.__struct_fields__})
 
     def __len__(self) -> int:
         return len(self.name)

@@ -135,6 +135,15 @@ def test_dcqcn_halves_the_rates_of_flows_in_a_long_queue() -> None:
     assert one[0] == one[1]
 
 
+def test_marks_between_the_thresholds_are_drawn_by_the_seed() -> None:
+    # While the queue of two flows grows from 800 kB to 3,200 kB a part of the packets is marked.
+    sends = [(0, source, 6, 8_000_000) for source in range(2)]
+    rules = replace(RULES, packets=PacketRules(window=False), congestion="dcqcn")
+    ends = [tuple(ends_of(FAST, replace(rules, seed=seed), *sends).values()) for seed in (0, 0, 1, 2, 3)]
+    assert ends[0] == ends[1]
+    assert len({*ends}) > 2
+
+
 def test_queues_below_the_threshold_are_not_marked() -> None:
     # Two flows of 40 packets: at most 40 packets, 362 kB, wait; marks begin at 800 kB.
     sends = [(0, source, 6, 360_000) for source in range(2)]

@@ -13,6 +13,7 @@ from simcore.runs.simulated import SimulatedRun
 from simcore.trace.ports import STRETCHES, Ports
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import run
+from tui.links.frame import congestion_words
 
 _NONE = Cell(0)
 # All ranks exchange over two switches of the upper tier; then their gradients are reduced.
@@ -101,3 +102,28 @@ def test_messages_have_sums_and_no_times() -> None:
     assert ports.sends_noun == "message"
     links = run(make_workload(ROWS, tp=1, ep=16, pp=1, all_gpus=16), network="links").network.links
     assert sum(port.bytes for port in ports.all) == sum(link.bytes for link in links or ())
+
+
+def test_links_take_the_place_of_dimensions_among_what_could_be_cheaper() -> None:
+    names = [row.name for row in shared_run().what_if()]
+    assert "stream ep" in names
+    assert not [name for name in names if name.startswith("dimension")]
+    on_dimensions = run(make_workload(ROWS, tp=1, ep=16, pp=1, all_gpus=16), network="analytical")
+    assert [row.name for row in on_dimensions.what_if() if row.name.startswith("dimension")]
+
+
+def test_congestion_control_is_tried_where_it_would_slow_flows_down_and_can_be_simulated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def tries(ports: Ports) -> bool:
+        return any("congestion" in change.fields for change in ports.changes_of(ports.by_heat[0]))
+
+    marked, slowed = ports_of(shared_run()), ports_of(shared_run(congestion="dcqcn"))
+    assert any(port.is_marked for port in marked.all)
+    assert (tries(marked), tries(slowed)) == (True, False)
+    assert congestion_words(marked, 400).startswith(marked.congestion)
+    assert len(congestion_words(marked, 79)) <= 79
+    monkeypatch.setattr("simcore.flows.packets.MOST_HOPS", 0)
+    assert not tries(marked)
+    few = ports_of(shared_run(cluster="dcn:16:npa=8:psn=64"))
+    assert bool(few.congestion) == any(port.is_marked for port in few.all)

@@ -60,6 +60,18 @@ def test_a_log_is_waited_for_then_has_what_is_appended(tmp_path: Path) -> None:
     assert steps_of(followed.look()) == [1, 2, 3]
 
 
+def test_a_run_that_is_on_the_screen_does_not_grow_with_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(lines(1, 2))
+    followed = follower(path, step="all")
+    before = followed.look()
+    append(path, lines(3))
+    assert followed.look() is not None
+    assert isinstance(before, MeasuredRun)
+    ops = before.ranks[0].ops
+    assert (len(ops), len(ops.start), len(ops.name), len(ops.line)) == (2, 2, 2, 2)
+
+
 def test_half_a_line_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     text = lines(1, 2, 3)

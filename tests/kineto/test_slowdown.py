@@ -164,6 +164,8 @@ def test_a_replay_of_a_file_that_cut_waiting_off_has_no_idle_time(tmp_path: Path
     assert run.durations.takes_idle_as_waiting
     assert [most.is_cut_off for most in find_most_time(run)] == [True]
     assert run.waiting == [RankWaiting(0, 1, "grads-reduce-scatter", False, 60_000)]
+    (wait,) = (finding for finding in run.figures.worst_findings if finding.what == "wait")
+    assert (wait.track_id, wait.ns) == (0, 60_000)
     halved = run.with_parameters(Parameters(slow_rank=("1=0.5",)))
     assert halved.step_time_ns == 60_000 + 4_000 + 5_000
     assert run.with_parameters(Parameters(replay=True)).step_time_ns == 129_000

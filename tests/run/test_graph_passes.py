@@ -38,7 +38,7 @@ def test_a_pass_by_chains_is_one_by_nodes(case: Case, random) -> None:  # type: 
     ends = [0]
     for first, second, duration in columns:
         ends.append(max(ends[first], ends[second]) + durations[duration])
-    assert graph.ends(durations) == ends
+    assert list(graph.ends(durations)) == ends
 
     step = max(ends) + random.randrange(3)
     latest = [step] * len(ends)
@@ -46,7 +46,7 @@ def test_a_pass_by_chains_is_one_by_nodes(case: Case, random) -> None:  # type: 
         first, second, duration = columns[node - 1]
         for before in (first, second):
             latest[before] = min(latest[before], latest[node] - durations[duration])
-    assert graph.latest(durations, step)[1:] == latest[1:]
+    assert list(graph.latest(durations, step))[1:] == latest[1:]
 
 
 @settings(max_examples=100)

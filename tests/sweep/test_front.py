@@ -98,8 +98,9 @@ def test_what_does_not_fit_is_never_among_the_best() -> None:
 def test_a_rule_is_read_as_it_is_written() -> None:
     for rule in (Rule(), Rule(("time", "cost"), 3, "tp")):
         assert rule_of(rule.text) == rule
-    with pytest.raises(UsageError, match="expected one like"):
-        rule_of("speed;3;")
+    for wrong in ("speed;3;", "time;0;", "time;00;"):
+        with pytest.raises(UsageError, match="expected one like"):
+            rule_of(wrong)
     with pytest.raises(UsageError, match="found speed, expected some of time"):
         objectives_of("speed", None)
     with pytest.raises(UsageError, match="--price says"):

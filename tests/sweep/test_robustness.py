@@ -194,7 +194,7 @@ def test_its_page_and_its_screen_have_the_column(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     "change",
     [{"sweep": "another"}, {"runs": 0}, {"runs": 5}, {"best_in": {"0": -1}}, {"best_in": [1]}, {"off": -1.0},
-     {"steps": 0}, {"conditions": 5}, {"runs": 10**30}, {"best_in": {"x": 1}}],
+     {"off": 1e300}, {"steps": 0}, {"conditions": 5}, {"runs": 10**30}, {"best_in": {"x": 1}}],
 )  # fmt: skip
 def test_a_line_that_no_sweep_writes_is_refused_with_its_number(
     tmp_path: Path, change: dict[str, Any]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -288,5 +290,69 @@ def test_a_graph_of_networkx_is_a_topology(tmp_path: Path) -> None:
 def test_a_graph_that_is_no_network_is_refused(tmp_path: Path, changed: dict[str, object]) -> None:
     file = tmp_path / "graph.json"
     file.write_text(json.dumps({**GRAPH, **changed}))
+    with pytest.raises(InputError):
+        topology_of(file)
+
+
+def graphml_of(graph: dict[str, Any]) -> str:
+    """The graph as networkx writes it in GraphML."""
+    keys: dict[tuple[str, str], str] = {}
+
+    def data(of: str, attributes: dict[str, Any]) -> str:
+        texts = []
+        for name, value in attributes.items():
+            key = (
+                keys.setdefault((of, name), f"d{len(keys)}") if name not in ("id", "source", "target") else ""
+            )
+            texts.append(f'<data key="{key}">{value}</data>' if key else "")
+        return "".join(texts)
+
+    nodes = [f'<node id="{node["id"]}">{data("node", node)}</node>' for node in graph["nodes"]]
+    edges = [
+        f'<edge source="{link["source"]}" target="{link["target"]}">{data("edge", link)}</edge>'
+        for link in graph["links"]
+    ]
+    of_graph = data("graph", graph["graph"])
+    types = dict.fromkeys(("gbps", "latency_ns", "gpus_per_server"), "long")
+    declared = "".join(
+        f'<key id="{key}" for="{of}" attr.name="{name}" attr.type="{types.get(name, "string")}"/>'
+        for (of, name), key in keys.items()
+    )
+    body = f'<graph edgedefault="undirected">{"".join(nodes + edges)}{of_graph}</graph>'
+    space = 'xmlns="http://graphml.graphdrawing.org/xmlns"'
+    return f"<?xml version='1.0' encoding='utf-8'?>\n<graphml {space}>{declared}{body}</graphml>"
+
+
+def test_a_graph_in_graphml_is_the_topology_of_its_json(tmp_path: Path) -> None:
+    as_json, as_xml = tmp_path / "graph.json", tmp_path / "graph.graphml"
+    as_json.write_text(json.dumps(GRAPH))
+    as_xml.write_text(graphml_of(GRAPH))
+    for field in ("gpus", "gpus_per_server", "inner_switches", "switches", "links"):
+        assert getattr(topology_of(as_xml), field) == getattr(topology_of(as_json), field)
+
+
+BOMB = '<!DOCTYPE g [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;">]>'
+OUTSIDE = '<!DOCTYPE g [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("<graphml", f"{BOMB}<graphml", 1).replace(">switch<", ">&b;<"),
+        lambda text: text.replace("<graphml", f"{OUTSIDE}<graphml", 1).replace(">switch<", ">&a;<"),
+        lambda text: text.replace("<graphml", "<!DOCTYPE g SYSTEM 'http://localhost/x'><graphml", 1),
+        lambda text: text.replace(">switch<", ">&b;<"),
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace(">400<", ">fast<"),
+        lambda text: text.replace('target="sw"', 'target="nowhere"'),
+        lambda text: text.replace("</graph>", "<a>" * 200_000),
+        lambda text: text.replace("attr.name", "name"),
+        lambda text: text.replace("'utf-8'", "'no-such'").replace(">400<", ">fast<"),
+    ],
+    ids=["entities", "a file", "an address", "no entity", "cut", "a rate", "an end", "deep", "no names", "utf"],
+)
+def test_graphml_that_is_no_network_is_refused(tmp_path: Path, change: Callable[[str], str]) -> None:
+    file = tmp_path / "graph.graphml"
+    file.write_text(change(graphml_of(GRAPH)))
     with pytest.raises(InputError):
         topology_of(file)

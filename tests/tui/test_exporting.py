@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from simcore.parameters import Parameters
+from simcore.parameters import Parameters, RunInput
 from simcore.render.export import FORMATS, Request
 from simcore.runs.measured import RecordedRun, run_recording
 from simcore.runs.simulated import SimulatedRun
+from simcore.runs.snapshot import run_snapshots
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input
 from tests.page.opened import data_of, page_of
+from tests.snapshots.made import random_run, snapshot, write
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, seed_workload, small
 from tests.tui.screen_reading import PATIENCE, press, run_over, screen_text, wait_until
@@ -99,6 +102,14 @@ async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
     app = WltuiApp(Session(RecordedRun(measured())), first="timeline")
     assert (await exported(app, "m.json")).startswith("m.json: ")
     assert json.loads((tmp_path / "m.json").read_bytes())["traceEvents"]
+
+
+@pytest.mark.parametrize(("file", "part"), [("s.json", b'"ph":"C"'), ("s.csv", b"rank,device,address,bytes")])
+async def test_memory_snapshots_are_exported_too(tmp_path: Path, file: str, part: bytes) -> None:
+    record = open_input(str(write(tmp_path / "snapshot.pickle", snapshot(random_run(4)))))
+    app = WltuiApp(Session(run_snapshots(RunInput(record, Parameters()))), first="timeline")
+    assert (await exported(app, file)).startswith(f"{file}: 1 device, ")
+    assert part in (tmp_path / file).read_bytes()
 
 
 @pytest.mark.parametrize("name", ["chrome", "csv"])

@@ -76,6 +76,13 @@ def test_a_long_text_is_written_as_it_is_taken_and_then_said_to_be(terminal: Wat
     assert (terminal.written, terminal.output.expected, terminal.gone) == (1, 0, 0)
 
 
+def test_a_character_that_has_no_bytes_does_not_end_the_writer(terminal: Watched) -> None:
+    thread = terminal.send("a\ud800b")
+    assert read(terminal.master, 3) == b"a?b"
+    thread.join(5)
+    assert (terminal.written, terminal.output.expected) == (1, 0)
+
+
 def test_a_picture_that_nobody_takes_can_be_dropped_and_what_follows_is_written(terminal: Watched) -> None:
     thread = terminal.send(PictureOutput("x" * 1_000_000), PictureOutput("y" * 1_000_000), "restored")
     terminal.wait_until_full()

@@ -279,3 +279,14 @@ def test_of_many_marks_the_stretches_to_the_nearest_are_shown(model: TimelineMod
     text = marks_panel(model)
     assert len(text) == 26 + 2 + 1 + 6
     assert [line.split()[2] for line in text[-6:]] == ["y", "x", "w", "v", "u", "t"]
+
+
+def test_a_list_is_drawn_after_another_one_has_removed_marks(model: TimelineModel) -> None:
+    """A list that closes may be drawn once more, when the next is open."""
+    for _ in range(2):
+        set_mark(model)
+        model.move_cursor(-1)
+    closing = MarksPanel(model, BLOCKS)
+    model.marks.remove("b")
+    lines = [line_text(line) for line in closing._build_lines(120)]
+    assert lines[0].startswith("> a ")

@@ -17,7 +17,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import small
 from tests.tui.screen_reading import frames_after, press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_text_frames import frame_after
-from tui.app import MISSING, WltuiApp
+from tui.app import MISSING, NO_NETWORK, WltuiApp
 from tui.screens import screens_of
 from tui.session import Run, Session
 from tui.steps.frame import HeatScale, find_scale, heat_width, shade, sparkline
@@ -175,6 +175,16 @@ async def test_measure_order_filter_and_cursor_come_back(
         assert view_of(again).saved() == state
         # But for the chosen column.
         assert screen_rows(again)[11:-1] == rows[11:-1]
+
+
+async def test_other_screens_of_a_step_lead_to_those_that_there_are(job: str) -> None:
+    app = WltuiApp(session_on(job), first="steps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "9")
+        assert (app.screen_name, app.status_text) == ("steps", NO_NETWORK)
+        await press(pilot, "1", "6")
+        assert "on 8, 6 compares" in screen_text(app)
 
 
 def test_runs_made_here_are_counted_and_steps_have_their_own_numbers(job: str) -> None:

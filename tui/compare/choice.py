@@ -151,7 +151,10 @@ class Choice:
 
 def _history_choice(session: Session, run: HistoryRun, results: Run) -> RunChoice:
     """Returns a run of the history, by the user's name where it has one."""
-    return RunChoice(cells(run.name, 20) if run.name else session.title_of(run), results)
+    # Beside other steps the one that was opened first is one of them too.
+    is_one_of_several = run.recorded_step and session.opened.setup.others
+    title = f"step {run.recorded_step}" if is_one_of_several else session.title_of(run)
+    return RunChoice(cells(run.name, 20) if run.name else title, results)
 
 
 def _is_same_run(a: Run, b: Run) -> bool:

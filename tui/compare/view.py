@@ -18,6 +18,7 @@ from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF
 from tui.runs.runs import NO_CHANGE
+from tui.screens import screens_of
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ONE_RUN = "There is only one run: change a parameter (5), or try a change (t)."
 SECOND_RUN = "What a second run could be"
+_ONE_STEP_OF_MORE = "There is one step here: on 8, 6 compares a step with the median or a marked one."
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
 NO_TIMES = "An order of operations without times has nothing to compare."
 NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
@@ -177,6 +179,8 @@ class CompareView(ScreenView):
         """Returns what one can do where there is only one run."""
         if not self.session.current.timed:
             return NO_TIMES
+        if "steps" in screens_of(self.session.current):
+            return _ONE_STEP_OF_MORE
         if self.session.opened.setup.others:
             return _ONE_OF_MORE
         # Runs of an earlier session, which are simulated when they are shown.

@@ -126,8 +126,10 @@ def cell_words(cursor: PortCursor, width: int) -> str:
     return f", up to {a_cell} a cell" if a_cell > 1 else ""
 
 
-def hot_words(ports: Ports) -> str:
-    """Returns which port is hot and why, in a sentence."""
+def hot_words(ports: Ports, width: int = 400) -> str:
+    """Returns which port is hot and why, in a sentence, with what its flows are of as far as there is
+    room.
+    """
     if not ports.by_heat:
         return f"No port carried a {ports.sends_noun}."
     shared_index = ports.hottest_shared
@@ -143,13 +145,28 @@ def hot_words(ports: Ports) -> str:
             f"No port is shared: every flow is alone on its links. Busiest: {port.name}, "
             f"{100 * ports.share(index):.1f} % of the step."
         )
-    of = [f"{group} {layer}".strip() for group, layer, _ in ports.purposes(index)[:2]]
-    of_text = f" of {' and '.join(of)}" if of else ""
+    purposes = [cells(f"{group} {layer}".strip(), 60) for group, layer, _ in ports.purposes(index)[:2]]
     name = f"{port.name}, that GPU's own," if port.is_own else port.name
-    return (
-        f"{name} is full {100 * ports.held_share(index):.1f} % of the step: "
-        f"up to {port.most} flows{of_text} share it."
-    )
+    sentence = ""
+    for count in range(len(purposes), -1, -1):
+        of_text = f" of {' and '.join(purposes[:count])}" if count else ""
+        sentence = (
+            f"{name} is full {100 * ports.held_share(index):.1f} % of the step: "
+            f"up to {port.most} flows{of_text} share it."
+        )
+        if width_of([(sentence, "")]) <= width:
+            break
+    return sentence
+
+
+def congestion_words(ports: Ports, width: int) -> str:
+    """Returns where congestion control slows flows down, and that `t` tries what it would cost, as far as
+    there is room; "" where it does not.
+    """
+    is_tried = any("congestion" in change.fields for change in ports.changes_of(ports.by_heat[0]))
+    key_text = ": t tries it" if is_tried else ""
+    text = ports.congestion + key_text
+    return text if len(text) <= width else ports.congestion.partition(", first")[0] + key_text
 
 
 def picture_lines(cursor: PortCursor, width: int, rows: int, glyphs: Glyphs, is_focused: bool) -> list[Line]:

@@ -13,6 +13,7 @@ from tui.frame_view import binding
 from tui.links.frame import (
     PortCursor,
     cell_words,
+    congestion_words,
     hot_words,
     measure_words,
     picture_lines,
@@ -28,8 +29,8 @@ from tui.panels_view import panel_bindings
 from tui.session import Run, Session
 from tui.table_view import TableView, table_bindings
 
-# The most tiers of a picture; the rows around it and the table: the sentence, the rule, the line of the port.
-_MOST_TIERS, _AROUND = 12, 3
+# The most tiers of a picture.
+_MOST_TIERS = 12
 # Parts of the step that a key moves the time by.
 _TIME_STEPS = 60
 _NO_TIMES = "messages have sums alone here: their times are not kept"
@@ -52,7 +53,8 @@ class LinksView(TableView):
         *panel_bindings("links"),
         binding("enter", "flows", "the flows on this port at this time", "links.go"),
         binding("t", "try", "try this link failed, slower or faster, or other paths", "links.try"),
-        binding("i", "measure", "load, how long it is full, or flows at this time", "links.shown"),
+        binding("i", "measure", "load (bytes of what a port could carry), how long it is full (holds flows "
+                "back), or flows at this time", "links.shown"),
         binding("full_stop", "change(1)", "when the flows of this port change next", "links.next-change"),
         binding("comma", "change(-1)", "when they changed before", "links.previous-change"),
         binding("d", "time(1)", "later", "links.pan-right"),
@@ -117,7 +119,9 @@ class LinksView(TableView):
         ports = self.table.ports
         if not ports.all:
             return [rule("this run has no links", width, self.glyphs)]
-        lines: list[Line] = [shortened([(f" {cells(hot_words(ports), 400)}", "bright")], width)]
+        lines: list[Line] = [shortened([(f" {cells(hot_words(ports, width - 1), 400)}", "bright")], width)]
+        if ports.congestion:
+            lines.append([(f" {cells(congestion_words(ports, width - 1), width - 1)}", "warn")])
         focus = "" if self._is_in_table else "> "
         title = f"{focus}Ports by tier{cell_words(self.cursor, width)}: {measure_words(self.cursor)}"
         lines.append(rule(title, width, self.glyphs))
@@ -236,7 +240,8 @@ class LinksView(TableView):
                 parameters = replace(setup.parameters, **fields)
                 self._app.runs.try_run(self.session.opened.setup.with_parameters(parameters))
 
-        texts = [f"{change.name:<44} {change.meaning or change.flags}" for change in changes]
+        name_cells = max(len(change.name) for change in changes) + 1
+        texts = [f"{change.name:<{name_cells}} {change.meaning or change.flags}" for change in changes]
         name = self.table.ports.all[self.cursor.index].name
         self.app.push_screen(ChoicePanel(f"What if, at {name}", texts, self.glyphs, _AS_RUN), try_it)
 

@@ -58,7 +58,7 @@ class Output:
 
     def __init__(self, stream: TextIO, on_written: Callable[[], None], on_gone: Callable[[], None]) -> None:
         self._descriptor = _own_descriptor(stream.fileno())
-        self._encoding, self._errors = stream.encoding, stream.errors or "strict"
+        self._encoding = stream.encoding
         self._on_written, self._on_gone = on_written, on_gone
         # An entry for each text that was given to the writer: no lock, which a signal handler that writes
         # could find locked by the code that it interrupted.
@@ -90,7 +90,8 @@ class Output:
         for is_picture, texts in groupby(buffered, lambda text: isinstance(text, PictureOutput)):
             if not self._is_gone and not (is_picture and self._drops_pictures):
                 try:
-                    self._write_all("".join(texts).encode(self._encoding, self._errors), is_picture)
+                    # An error here would end the writer's thread, and the program would wait for it for ever.
+                    self._write_all("".join(texts).encode(self._encoding, "replace"), is_picture)
                 except OSError:
                     self._is_gone = True
                     self._on_gone()

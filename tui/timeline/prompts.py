@@ -55,6 +55,13 @@ class MarksPanel(Panel):
         self._lines.keep = self._selected_index
         self._lines.more = lambda hidden: f"{hidden} more"
 
+    @property
+    def _index(self) -> int:
+        """The index of the chosen mark, or of the last: a list that closes is drawn once more when the next
+        one has removed marks.
+        """
+        return min(self._selected_index, len(self._marks.all) - 1)
+
     def _build_lines(self, width: int) -> list[Line]:
         """Returns a line a mark, the newest last; then from the chosen one to the cursor and to the
         others.
@@ -64,14 +71,14 @@ class MarksPanel(Panel):
             return [[("  no marks: m sets one at the cursor", "")]]
         lines: list[Line] = []
         for index, mark in enumerate(marks):
-            sign = ">" if index == self._selected_index else " "
+            sign = ">" if index == self._index else " "
             distance = axis.length(abs(mark.time_ns - cursor))
             relation = f"{distance} before" if mark.time_ns < cursor else f"{distance} after"
             if mark.time_ns == cursor:
                 relation = "at"
             words = f"{self._model.clock(mark.time_ns)}   {mark.title:<20} {relation} the cursor"
             lines.append([(f"{sign} {mark.letter}  ", "key"), (words, "accent" if sign == ">" else "")])
-        selected = marks[self._selected_index]
+        selected = marks[self._index]
         others = [(mark.letter, mark.time_ns) for mark in marks if mark is not selected]
         others.sort(key=lambda mark: abs(mark[1] - selected.time_ns))
         lines += [[], [(f"  From {selected.letter}, on {self._model.whose}:", "")]]
@@ -94,12 +101,12 @@ class MarksPanel(Panel):
 
     def action_go(self) -> None:
         marks = self._marks.all
-        self.dismiss(marks[self._selected_index].letter if marks else None)
+        self.dismiss(marks[self._index].letter if marks else None)
 
     def action_remove(self) -> None:
         marks = self._marks.all
         if marks:
-            self._marks.remove(marks[self._selected_index].letter)
+            self._marks.remove(marks[self._index].letter)
             self.action_scroll(0)
 
 

@@ -39,9 +39,11 @@ def _make_part_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Kn
 
 
 def _make_dimension_knobs(rerun: Rerun) -> Iterator[Knob]:
-    """Yields a knob for bandwidth and latency of each dimension; none where a network has no dimensions."""
+    """Yields a knob for bandwidth and latency of each dimension; none where a network has no dimensions, or
+    links of a topology in their place.
+    """
     simulation = rerun.simulation
-    if not simulation.has_dimensions:
+    if not simulation.has_dimensions or simulation.flow_report is not None:
         return
     setup, cluster = simulation.setup, simulation.cluster
     # A group that is no grid uses the slowest dimension that it crosses, which may then be another one: such

@@ -11,7 +11,7 @@ from simcore.trace.changes import Change
 
 _BALANCED = "balanced"
 # The factors on the rate of a link that are tried, with what each is called.
-_FACTORS = (("0", "fails"), ("0.5", "has half its rate"), ("2", "has twice its rate"))
+_FACTORS = (("0", "fails"), ("0.5", "at 0.5x rate"), ("2", "at 2x rate"))
 # With fewer ranks no switch of a server makes an all-reduce.
 _NVLS_LEAST_RANKS = 8
 
@@ -24,12 +24,25 @@ def flow_changes(simulation: Simulation) -> Iterator[Change]:
     if simulation.flow_report is None or topology is None:
         return
     if simulation.setup.network.ecmp != _BALANCED:
-        yield Change({"ecmp": _BALANCED}, meaning="every flow is spread over all equal paths: no collision")
+        yield Change({"ecmp": _BALANCED}, meaning="flows take all equal paths: no collision")
     if topology.rails() and parameters.pxn != "on":
-        yield Change({"pxn": "on"}, meaning="flows of all-reduces stay on their rail, over NVLink first")
+        yield Change({"pxn": "on"}, meaning="all-reduces reach other rails over NVLink")
     is_hopper = topology.gpu_type in ("H100", "H800")
     if is_hopper and parameters.nvls != "on" and simulation.layout.tp >= _NVLS_LEAST_RANKS:
-        yield Change({"nvls": "on"}, meaning="the switch of a server makes its all-reduces")
+        yield Change({"nvls": "on"}, meaning="switches of servers make all-reduces")
+
+
+def congestion_changes(simulation: Simulation) -> Iterator[Change]:
+    """Yields what congestion control costs, of a run in which it would slow flows down."""
+    report = simulation.flow_report
+    if report is None or report.congestion != "none" or not report.marked_ports():
+        return
+    # Imported here: few runs have such ports.
+    from simcore.flows.packets import has_few_packets
+
+    is_hashed = simulation.setup.network.ecmp != _BALANCED
+    if report.control == "DCQCN" and is_hashed and has_few_packets(report):
+        yield Change({"congestion": "dcqcn"}, meaning="senders slow down where queues are marked")
 
 
 def link_changes(simulation: Simulation, first: int, second: int) -> Iterator[Change]:
@@ -67,7 +80,7 @@ def tier_changes(simulation: Simulation, first: int, second: int) -> Iterator[Ch
     if len(others) < len(rates):
         yield Change({"link_rate": others}, f"all {name} links as the topology has them")
     elif count > 1:
-        yield Change({"link_rate": (*others, f"{name}=2")}, f"all {count} {name} links at twice their rate")
+        yield Change({"link_rate": (*others, f"{name}=2")}, f"all {count} {name} links at 2x rate")
 
 
 def hottest_tier_changes(simulation: Simulation) -> Iterator[Change]:

@@ -7,6 +7,7 @@ import re
 from simcore.cluster.files.astra_network import read_network_json, read_network_yml
 from simcore.cluster.files.astra_system import read_system
 from simcore.cluster.files.cluster_toml import read_cluster_toml
+from simcore.cluster.files.graphml import is_graphml, read_graphml
 from simcore.cluster.files.htsim_topology import is_htsim_topology, read_htsim_topology
 from simcore.cluster.files.node_link import is_node_link, read_node_link
 from simcore.cluster.files.simai_topology import (
@@ -23,7 +24,7 @@ __all__ = ["read_cluster_file", "read_system_file"]
 
 def read_cluster_file(path: str) -> Settings:
     """Returns the settings in wltui's own TOML, ASTRA-sim's network file, 2.0 or 1.0, SimAI's or htsim's
-    topology file, or a graph of networkx. Raises InputError.
+    topology file, or a graph of networkx, JSON or GraphML. Raises InputError.
     """
     source = ClusterText(path)
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
@@ -33,6 +34,8 @@ def read_cluster_file(path: str) -> Settings:
         return read_topology(source)
     if is_htsim_topology(source.text):
         return read_htsim_topology(source)
+    if first[1][0] == "<" and is_graphml(source.text):
+        return read_graphml(source)
     if first[1][0] in "{" and is_node_link(source.text):
         return read_node_link(source)
     if first[1][0] in "{":

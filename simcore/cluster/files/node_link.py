@@ -34,7 +34,11 @@ def read_node_link(source: ClusterText) -> Settings:
         root = json.loads(source.text)
     except (ValueError, RecursionError):
         raise source.make_error(_CODE, "this is not JSON: expected a graph of nodes and links") from None
-    root = root if isinstance(root, dict) else {}
+    return read_graph(source, root if isinstance(root, dict) else {})
+
+
+def read_graph(source: ClusterText, root: dict[str, Any]) -> Settings:
+    """Returns the settings of a graph as a table of its nodes and links. Raises InputError."""
     nodes: Any = root.get("nodes")
     links: Any = next((root[key] for key in _LINK_KEYS if key in root), None)
     if not _are_tables(nodes) or not _are_tables(links):

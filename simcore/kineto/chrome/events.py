@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import Event, KinetoFile, batches
-from simcore.kineto.values import MOST_US, Pool, whole
+from simcore.kineto.values import MOST_US, NO_NAME, Pool, whole
 
 _ARGS = msgspec.json.Decoder(dict[str, Any])
-_NO_NAME = "(no name)"
 # Names of numbers in the arguments of events, those that tools write.
 _KEYS = {
     "step": ("step", "iteration", "iter", "global_step", "step_id", "iteration_id"),
@@ -71,8 +70,7 @@ def read_spans(
     reader = _Reader()
     first = 0
     for batch in batches(path, file, damage, on_progress):
-        for at, event in enumerate(batch, first):
-            reader.take(at, event)
+        reader.take_all(batch, first)
         first += len(batch)
     spans = reader.finish()
     left = spans.left
@@ -93,21 +91,111 @@ class _OpenEvent(msgspec.Struct, gc=False):
     args: Mapping[str, Any]
 
 
-# Spans are added to the columns so many at a time: 2 us each; one at a time they take 5.
+# Spans are added to the columns so many at a time: 2 us each where it was 5.
 _BATCH = 4096
+
+
+# Arguments are mostly those of an event before: so many texts of them are decoded once.
+_MOST_TEXTS = 8192
+
+
+class _Arguments:
+    """What arguments of spans state, by number, 0 of nothing: a column a key, as far as stated, and texts."""
+
+    def __init__(self) -> None:
+        self.count = 1
+        self.values = {key: array("q", (NONE,)) for key in _KEYS}
+        self.texts: dict[int, dict[str, Any]] = {}
+        # Those of NCCL's profiler plugin state the rank of their thread.
+        self.of_plugin: set[int] = set()
+        self._number_by_text: dict[bytes, int] = {}
+
+    def find(self, event: Event) -> int:
+        """Returns the number of an event's arguments."""
+        text = bytes(event.args)
+        arguments_number = self._number_by_text.get(text)
+        if arguments_number is None:
+            if len(self._number_by_text) == _MOST_TEXTS:
+                self._number_by_text.clear()
+            arguments_number = self._number_by_text[text] = self.add(_args_of(event))
+        return arguments_number
+
+    def add(self, args: Mapping[str, Any]) -> int:
+        """Returns the number of arguments, which are not there yet."""
+        stated_values: dict[str, int] = {}
+        for word, value in args.items():
+            # Of two words for one thing the first counts.
+            if word in _KEY_OF and _KEY_OF[word] not in stated_values:
+                is_plain = type(value) is int and 0 <= value <= _MOST_NUMBER
+                stated_values[_KEY_OF[word]] = value if is_plain else _count_of(value)
+        has_texts = not _TEXTS.isdisjoint(args)
+        if not stated_values and not has_texts:
+            return 0
+        arguments_number = self.count
+        self.count += 1
+        for key, value in stated_values.items():
+            column = self.values[key]
+            if len(column) < arguments_number:
+                column.extend(array("q", (NONE,)) * (arguments_number - len(column)))
+            column.append(value)
+        if has_texts:
+            self.texts[arguments_number] = {
+                key: str(value) if key == "CommHash" else value
+                for key, value in args.items()
+                if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
+            }
+            if "CommHash" in args:
+                self.of_plugin.add(arguments_number)
+        return arguments_number
 
 
 class _Reader:
     def __init__(self) -> None:
         self.spans = ChromeSpans()
         self.pool = Pool()
-        # Spans that are no columns yet: (thread, start, end, event, name, category).
-        self.rows: list[tuple[int, int, int, int, str, str]] = []
-        self.count = 0
-        # By key the spans that state one, and their values: few spans state many.
-        self.stated_values = {key: (array("q"), array("q")) for key in _KEYS}
+        # Spans that are no columns yet: (thread, start, end, event, name, category, arguments).
+        self.rows: list[tuple[int, int, int, int, str, str, int]] = []
+        self.arguments = _Arguments()
+        # By span the arguments_number of its arguments.
+        self.arguments_numbers = array("i")
         self.open: dict[int, list[_OpenEvent]] = {}
         self.open_async: dict[tuple[Any, ...], list[_OpenEvent]] = {}
+
+    def take_all(self, events: Sequence[Event], first: int) -> None:
+        """Takes a batch of events. Most are complete: they are taken here without a call each. first: the
+        position in the file of the first one.
+        """
+        threads, pool, rows, latest = self.spans.threads, self.pool, self.rows, MOST_US
+        find, of_plugin = self.arguments.find, self.arguments.of_plugin
+        for at, event in enumerate(events, first):
+            ts, dur = event.ts, event.dur or 0
+            if event.ph != "X" or ts is None or not -latest < ts < latest or not 0 <= dur < latest:
+                self.take(at, event)
+                continue
+            arguments_number = 0
+            if event.args:
+                arguments_number = find(event)
+                if arguments_number in of_plugin:
+                    self.take(at, event)
+                    continue
+            key = event.pid, event.tid
+            thread = threads.get(key)
+            if thread is None:
+                threads[key] = thread = len(threads)
+            cat = pool[event.cat] if event.cat else ""
+            rows.append(
+                (
+                    thread,
+                    round(ts * 1000),
+                    round((ts + dur) * 1000),
+                    at,
+                    pool[event.name],
+                    cat,
+                    arguments_number,
+                )
+            )
+        if len(rows) >= _BATCH:
+            self._add_rows()
 
     def take(self, at: int, event: Event) -> None:
         """Takes one event."""
@@ -124,7 +212,7 @@ class _Reader:
             return
         args = _args_of(event)
         thread = self._thread(event) if "CommHash" not in args else self._thread_of_rank(event, args)
-        name = self.pool[event.name] if type(event.name) is str and event.name else _NO_NAME
+        name = self.pool[event.name]
         cat = self.pool[event.cat] if event.cat else ""
         if phase == "X":
             dur = event.dur or 0
@@ -145,7 +233,7 @@ class _Reader:
         elif phase == "e":
             self._end(self.open_async.get(_async_key(event, thread), []), ts, name, args)
         else:
-            step = self._find_number(args, "step")
+            step = _find_number(args, "step")
             if step == NONE:
                 self.spans.left["instant"] += 1
             else:
@@ -154,7 +242,7 @@ class _Reader:
     def _end(self, open_events: list[_OpenEvent], ts: float, name: str, args: Mapping[str, Any]) -> None:
         """Ends the last event of this name that is open, of an end without a name the last one."""
         for index in range(len(open_events) - 1, -1, -1):
-            if name in (_NO_NAME, open_events[index].name):
+            if name in (NO_NAME, open_events[index].name):
                 open_event = open_events.pop(index)
                 self._add(
                     open_event.event_index, open_event.ts, max(ts, open_event.ts), open_event.name,
@@ -169,7 +257,7 @@ class _Reader:
 
     def _thread_of_rank(self, event: Event, args: Mapping[str, Any]) -> int:
         """Returns the thread of an event of NCCL's profiler plugin: a process may have several ranks."""
-        rank = self._find_number(args, "rank")
+        rank = _find_number(args, "rank")
         key = event.pid, f"rank {rank}"
         if rank == NONE:
             return self._thread(event)
@@ -179,59 +267,37 @@ class _Reader:
     def _add(
         self, at: int, start: float, end: float, name: str, cat: str, thread: int, args: Mapping[str, Any]
     ) -> None:
-        span = self.count
-        self.count += 1
-        self.rows.append((thread, _ns(start), _ns(end), at, name, cat))
-        if len(self.rows) == _BATCH:
-            self._add_rows()
-        if not args:
-            return
-        if not _TEXTS.isdisjoint(args):
-            self.spans.texts[span] = {
-                key: str(value) if key == "CommHash" else value
-                for key, value in args.items()
-                if key in _TEXTS and isinstance(value, (str, list) if key != "CommHash" else int)
-            }
-        for word, value in args.items():
-            if word in _KEY_OF:
-                spans, values = self.stated_values[_KEY_OF[word]]
-                # Of two words of a span for one thing the first counts.
-                if not spans or spans[-1] != span:
-                    spans.append(span)
-                    is_plain = type(value) is int and 0 <= value <= _MOST_NUMBER
-                    values.append(value if is_plain else self._value(value))
+        arguments_number = self.arguments.add(args) if args else 0
+        self.rows.append((thread, _ns(start), _ns(end), at, name, cat, arguments_number))
 
     def _add_rows(self) -> None:
-        spans = self.spans
+        spans, texts = self.spans, self.arguments.texts
         if self.rows:
-            thread, start, end, event, name, cat = zip(*self.rows, strict=True)
+            thread, start, end, event, name, cat, arguments_numbers = zip(*self.rows, strict=True)
+            for span, arguments_number in enumerate(arguments_numbers, len(spans)) if texts else ():
+                if arguments_number in texts:
+                    spans.texts[span] = texts[arguments_number]
             spans.thread.extend(thread)
             spans.start.extend(start)
             spans.end.extend(end)
             spans.event.extend(event)
             spans.name.extend(name)
             spans.cat.extend(cat)
+            self.arguments_numbers.extend(arguments_numbers)
             self.rows.clear()
 
     def finish(self) -> ChromeSpans:
         """Returns the spans of all events so far."""
         self._add_rows()
-        for key, (spans, values) in self.stated_values.items():
-            if len(spans) == self.count:
-                self.spans.values[key] = values
+        # What no span states has one column.
+        nothing = array("q", (NONE,)) * len(self.spans)
+        for key, values in self.arguments.values.items():
+            if max(values) == NONE:
+                self.spans.values[key] = nothing
                 continue
-            column = self.spans.values[key] = array("q", (NONE,)) * self.count
-            for span, value in zip(spans, values, strict=True):
-                column[span] = value
+            values.extend(array("q", (NONE,)) * (self.arguments.count - len(values)))
+            self.spans.values[key] = array("q", map(values.__getitem__, self.arguments_numbers))
         return self.spans
-
-    @staticmethod
-    def _value(value: Any) -> int:
-        integer = whole(value)
-        return integer if integer is not None and 0 <= integer <= _MOST_NUMBER else NONE
-
-    def _find_number(self, args: Mapping[str, Any], key: str) -> int:
-        return next((self._value(args[word]) for word in _KEYS[key] if word in args), NONE)
 
     def _take_name(self, event: Event) -> None:
         args = _args_of(event)
@@ -245,9 +311,18 @@ class _Reader:
             spans.thread_names[event.pid, event.tid] = name
 
 
+def _count_of(value: Any) -> int:
+    integer = whole(value)
+    return integer if integer is not None and 0 <= integer <= _MOST_NUMBER else NONE
+
+
+def _find_number(args: Mapping[str, Any], key: str) -> int:
+    return next((_count_of(args[word]) for word in _KEYS[key] if word in args), NONE)
+
+
 def _ns(us: float) -> int:
     """Returns a time, us as written, in ns."""
-    return us * 1000 if type(us) is int else round(us * 1000)
+    return round(us * 1000)
 
 
 def _async_key(event: Event, thread: int) -> tuple[Any, ...]:

@@ -123,7 +123,8 @@ def _add_stated(spans: ChromeSpans, meanings: Sequence[Meaning], names: Sequence
     """Adds what the arguments and names of all spans of a thread agree on."""
     for axis in ("rank", "pp", "dp", "tp"):
         stated_values: dict[int, set[int]] = {}
-        for thread, value in zip(spans.thread, spans.values[axis], strict=True):
+        values = spans.values[axis]
+        for thread, value in zip(spans.thread, values, strict=True) if max(values) != NONE else ():
             if value != NONE:
                 stated_values.setdefault(thread, set()).add(value)
         if axis == "pp":

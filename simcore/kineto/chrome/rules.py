@@ -130,21 +130,19 @@ def recorded_meaning(cat: str, operation: object) -> Meaning | None:
     return None if kind is None else Meaning(kind, "", {}, True)
 
 
-class Rules:
-    """The rules of a trace: those of the user, then those that are built in. Each text is judged once."""
+class Rules(dict[tuple[str, str, str], Meaning]):
+    """What spans are by (name, category, thread): by the rules of the user, then by those that are built in.
+    Each text is judged once.
+    """
 
     def __init__(self, own: Sequence[Rule] = ()) -> None:
+        super().__init__()
         self._rules = [
             (_compile(rule.name), _compile(rule.cat), _compile(rule.thread), rule) for rule in (*own, *RULES)
         ]
-        self._meanings: dict[tuple[str, str, str], Meaning] = {}
 
-    def find(self, name: str, cat: str, thread: str) -> Meaning:
-        """Returns what a span is."""
-        key = name, cat, thread
-        meaning = self._meanings.get(key)
-        if meaning is None:
-            meaning = self._meanings[key] = self._find(*(text[:_LONGEST_TEXT] for text in key))
+    def __missing__(self, key: tuple[str, str, str]) -> Meaning:
+        meaning = self[key] = self._find(*(text[:_LONGEST_TEXT] for text in key))
         return meaning
 
     def _find(self, name: str, cat: str, thread: str) -> Meaning:

@@ -7,6 +7,8 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from operator import sub
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.kineto.chrome.events import NONE, ChromeSpans, read_spans
@@ -28,6 +30,7 @@ from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.span_tables import recordings_of
 from simcore.kineto.values import ranks_of, whole
 from simcore.kineto.vocabulary import category_of_group_name
+from simcore.measured.selecting import select_ints, select_items
 from simcore.units import plural
 from simcore.workload.spans import KINDS, TRANSFERS, UNSTATED, SpanGroup, SpanTable
 
@@ -103,12 +106,13 @@ class _Maker:
             raise InputError(Diagnostic("error", "no-events", message, path))
         rules = Rules(own_rules)
         names = self.thread_names = [spans.thread_names.get(key, "") for key in spans.threads]
-        self.meanings: list[Meaning] = [
-            rules.find(name, cat, names[thread])
-            for name, cat, thread in zip(spans.name, spans.cat, spans.thread, strict=True)
-        ]
+        threads = map(names.__getitem__, spans.thread)
+        keys = zip(spans.name, spans.cat, threads, strict=True)
+        self.meanings: list[Meaning] = [*map(rules.__getitem__, keys)]
         for span in spans.texts:
             self.meanings[span] = self._recorded(span) or self.meanings[span]
+        # Each once: most passes over all spans are for what few of them say, or none.
+        self.distinct = {id(meaning): meaning for meaning in self.meanings}.values()
         self.rank_positions: RankPositions = find_ranks(spans, self.meanings)
         self.rank = [self.rank_positions.threads[thread].rank for thread in spans.thread]
         self.seat = {position: rank for rank, position in self.rank_positions.positions.items()}
@@ -131,10 +135,12 @@ class _Maker:
         spans, meanings = self.spans, self.meanings
         scopes = self._find_scopes()
         steps, windows = self._find_steps()
-        kept_spans = [
-            span for span, meaning in enumerate(meanings)
-            if meaning.kind not in (STEP, WAITING, IGNORED) and span not in scopes
-        ]  # fmt: skip
+        kept_spans: range | list[int] = range(len(spans))
+        if scopes or any(meaning.kind in (STEP, WAITING, IGNORED) for meaning in self.distinct):
+            kept_spans = [
+                span for span, meaning in enumerate(meanings)
+                if meaning.kind not in (STEP, WAITING, IGNORED) and span not in scopes
+            ]  # fmt: skip
         if not kept_spans:
             message = "found no span of work, expected complete events, or begins and ends, that are no steps"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
@@ -142,27 +148,31 @@ class _Maker:
         table = SpanTable(line_noun="event", windows=windows)
         table.stages, table.positions = self.rank_positions.stages, self.rank_positions.positions
         streams: dict[str, int] = {}
-        base = min(0, *starts, *(first for first, _ in windows.values()))
+        base = min(0, min(starts), *(first for first, _ in windows.values()))
         kind_ids = {kind: KINDS.index(kind) for kind in KINDS}
-        kept_meanings = [meanings[span] for span in kept_spans]
-        threads = [spans.thread[span] for span in kept_spans]
+        kept_meanings = select_items(meanings, kept_spans)
+        threads = select_ints(spans.thread, kept_spans)
         stream_of = {
             thread: streams.setdefault(self.rank_positions.threads[thread].stream, len(streams))
             for thread in dict.fromkeys(threads)
         }
-        table.rank = array("q", map(self.rank.__getitem__, kept_spans))
-        table.start = array("q", [start - base for start in starts] if base else starts)
-        table.end = array("q", [spans.end[span] - base for span in kept_spans])
-        table.name = list(map(spans.name.__getitem__, kept_spans))
+        table.rank = array("q", select_items(self.rank, kept_spans))
+        table.start, table.end = starts, select_ints(spans.end, kept_spans)
+        if base:
+            table.start, table.end = (
+                array("q", [time - base for time in times]) for times in (table.start, table.end)
+            )
+        table.name = select_items(spans.name, kept_spans)
         table.kind = bytearray([kind_ids[meaning.kind] for meaning in kept_meanings])
         table.stream = array("i", map(stream_of.__getitem__, threads))
+        communicating = {meaning.kind for meaning in self.distinct if communicates(meaning.kind)}
         table.group = array("i", [
-            self._group(span) if communicates(meaning.kind) else UNSTATED
+            self._group(span) if meaning.kind in communicating else UNSTATED
             for span, meaning in zip(kept_spans, kept_meanings, strict=True)
         ])  # fmt: skip
-        table.step = array("q", map(steps.__getitem__, kept_spans))
+        table.step = select_ints(steps, kept_spans)
         table.microbatch = self._column("microbatch", kept_spans)
-        table.line = array("q", map(spans.event.__getitem__, kept_spans))
+        table.line = select_ints(spans.event, kept_spans)
         if self.has_chunks:
             table.chunk = self._column("chunk", kept_spans)
         if base:
@@ -175,14 +185,16 @@ class _Maker:
         if not table.has_steps:
             table.step = array("q", bytes(8 * len(table)))
             self._say("note", "no-steps", "no step is stated: all spans are taken to be of one step, 0")
-        self._note(kept_spans, len(scopes))
+        self._note(kept_spans, kept_meanings, len(scopes))
         return table
 
     # -- what spans say --------------------------------------------------------------
 
-    def _column(self, key: str, kept_spans: Sequence[int]) -> array[int]:
+    def _column(self, key: str, kept_spans: range | list[int]) -> array[int]:
         """Returns what shown spans say by their names, else by their arguments."""
         column, meanings = self.spans.values[key], self.meanings
+        if not any(key in meaning.values for meaning in self.distinct):
+            return select_ints(column, kept_spans)
         return array("q", [
             int(meanings[span].values[key]) if key in meanings[span].values else column[span]
             for span in kept_spans
@@ -191,7 +203,7 @@ class _Maker:
     def _find_scopes(self) -> set[int]:
         """Returns the spans of no known kind that contain others of a known one on their thread: calls."""
         spans = self.spans
-        if len({meaning.is_known for meaning in self.meanings}) == 1:
+        if len({meaning.is_known for meaning in self.distinct}) == 1:
             return set()
         order = sorted(
             range(len(spans)), key=lambda span: (spans.thread[span], spans.start[span], -spans.end[span])
@@ -213,15 +225,12 @@ class _Maker:
                 open_spans.append(span)
         return scopes
 
-    def _find_steps(self) -> tuple[list[int], dict[tuple[int, int], tuple[int, int]]]:
+    def _find_steps(self) -> tuple[array[int], dict[tuple[int, int], tuple[int, int]]]:
         """Returns (the step of each span, UNSTATED where nothing says it; from when to when each rank's steps
         last, where more than their spans says it).
         """
         spans, windows = self.spans, dict[tuple[int, int], tuple[int, int]]()
-        steps = [
-            int(meaning.values.get("step", value))
-            for meaning, value in zip(self.meanings, spans.values["step"], strict=True)
-        ]
+        steps = self._column("step", range(len(spans)))
 
         def widen(rank: int, step: int, first: int, last: int) -> None:
             before = windows.get((rank, step), (first, last))
@@ -229,6 +238,9 @@ class _Maker:
 
         for thread, step, time_ns in spans.instants:
             widen(self.rank_positions.threads[thread].rank, step, time_ns, time_ns)
+        if all(meaning.kind != STEP for meaning in self.distinct):
+            return steps, windows
+        steps = steps[:]
         by_rank: dict[int, list[tuple[int, int, int]]] = {}
         for span, meaning in enumerate(self.meanings):
             if meaning.kind == STEP and steps[span] != NONE:
@@ -248,14 +260,14 @@ class _Maker:
                     steps[span] = marks[at][2]
         return steps, windows
 
-    def _find_arrivals(self, kept_spans: Sequence[int]) -> list[int]:
+    def _find_arrivals(self, kept_spans: range | list[int]) -> array[int]:
         """Returns when each shown span begins: where the file says from when on a rank waits for it, then."""
         spans = self.spans
-        starts = [spans.start[span] for span in kept_spans]
+        starts = select_ints(spans.start, kept_spans)
+        if all(meaning.kind != WAITING for meaning in self.distinct):
+            return starts
         by_name: dict[tuple[int, str], list[tuple[int, int]]] = {}
         waits = [span for span, meaning in enumerate(self.meanings) if meaning.kind == WAITING]
-        if not waits:
-            return starts
         for index, span in enumerate(kept_spans):
             by_name.setdefault((self.rank[span], spans.name[span]), []).append((spans.end[span], index))
         for some in by_name.values():
@@ -353,18 +365,18 @@ class _Maker:
 
     # -- what is said ----------------------------------------------------------------
 
-    def _note(self, kept_spans: Sequence[int], scopes: int) -> None:
+    def _note(self, kept_spans: range | list[int], kept_meanings: Sequence[Meaning], scopes: int) -> None:
         spans = self.spans
-        unknown = Counter(spans.name[span] for span in kept_spans if not self.meanings[span].is_known)
-        if unknown:
-            ns = sum(
-                spans.end[span] - spans.start[span] for span in kept_spans if not self.meanings[span].is_known
-            )
+        flags = bytes([not meaning.is_known for meaning in kept_meanings])
+        if 1 in flags:
+            unknown = Counter(compress(select_items(spans.name, kept_spans), flags))
+            times = select_ints(spans.end, kept_spans), select_ints(spans.start, kept_spans)
+            ns = sum(compress(map(sub, *times), flags))
             listed = ", ".join(
                 f"{printable(name, 40)} ({count})" for name, count in unknown.most_common(_LISTED)
             )
             more = f" and {len(unknown) - _LISTED} more names" if len(unknown) > _LISTED else ""
-            of_all = sum(spans.end[span] - spans.start[span] for span in kept_spans) or 1
+            of_all = sum(map(sub, *times)) or 1
             share = f"{100 * ns / of_all:.0f} % of the time of all"
             message = (
                 f"{plural(sum(unknown.values()), 'span')} that no rule knows, {share}, busy time without a "

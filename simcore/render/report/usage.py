@@ -236,27 +236,21 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: in
     ]
     if remaining_count:
         lines.append(f"  and {plural(remaining_count, 'port')} more (--json has all)")
-    marked_ports = report.marked_ports()
-    if marked_ports:
-        first = marked_ports[0]
-        since = duration(first.marked_ns or 0)
-        where = (
-            f"{plural(len(marked_ports), 'port')}, first at {ports.all[first.link].name} from {since} on, "
-            f"where up to {first.marked_flows} flows queue"
-        )
+    if ports.congestion:
         if report.is_slowed:
-            lines.append(f"{report.control} slows flows down at {where}")
+            lines.append(ports.congestion)
         elif slowed_ns is not None:
-            lines.append(
-                f"{report.control} would slow flows down at {where}: all takes {duration(slowed_ns)} then"
-            )
+            lines.append(f"{ports.congestion}: all takes {duration(slowed_ns)} then")
         else:
+            # Imported here: few runs have such ports.
+            from simcore.flows.packets import has_few_packets
+
             why = "which --congestion dcqcn shows"
             if report.control != "DCQCN":
                 why = "which is not modelled: ns-3 was up to twice as slow under DCQCN"
-            elif report.congestion != "none":
+            elif report.congestion != "none" or not has_few_packets(report):
                 why = f"but {report.packet_hops} packets times links are too many to simulate"
-            lines.append(f"{report.control} would slow flows down at {where}, {why}")
+            lines.append(f"{ports.congestion}, {why}")
     return lines
 
 

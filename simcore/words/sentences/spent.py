@@ -185,11 +185,7 @@ def find_most_time(results: ReplayedRun) -> Iterator[MostTime]:
         outside_ns=outside_ns if outside_ns * _WORTH_OUTSIDE >= sum(totals) else 0,
         knows_waits=not (is_exposed and results.rendezvous.matches.unmatched),
         gaps=_find_gaps(results, totals[account_id]) if ACCOUNTS[account_id] == "idle" else None,
-        is_cut_off=(
-            ACCOUNTS[account_id] == "idle"
-            and _is_as_recorded(results)
-            and results.durations.takes_idle_as_waiting
-        ),
+        is_cut_off=ACCOUNTS[account_id] == "idle" and results.has_cut_waits,
     )
 
 

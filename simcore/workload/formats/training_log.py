@@ -12,7 +12,7 @@ import re
 from datetime import datetime
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, replace
 from simcore.workload.formats.cell import Findings, TextCell
 from simcore.workload.formats.format import FileHead, Format, without_bom
 from simcore.workload.formats.recordings import is_text
@@ -165,11 +165,12 @@ class LogReader:
         """Returns the steps of whole lines so far, and what was found. Raises InputError for none."""
         if not self.steps:
             raise InputError(Diagnostic("error", "no-events", _NO_STEP_WORDS, self._path))
-        self._table.figures = {
+        figures = {
             name: {step: value for step, value in by_step.items() if step in self._line_of}
             for name, by_step in self._figures.items()
         }
-        return self._table, self._findings.diagnostics()
+        # A run has the columns of its table, which must not grow with the log.
+        return replace(self._table.copy(), figures=figures), self._findings.diagnostics()
 
     def _read_lines(self, data: bytes) -> None:
         for line in data.decode("utf-8", "replace").splitlines():

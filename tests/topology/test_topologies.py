@@ -349,7 +349,18 @@ OUTSIDE = '<!DOCTYPE g [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
         lambda text: text.replace("attr.name", "name"),
         lambda text: text.replace("'utf-8'", "'no-such'").replace(">400<", ">fast<"),
     ],
-    ids=["entities", "a file", "an address", "no entity", "cut", "a rate", "an end", "deep", "no names", "utf"],
+    ids=[
+        "entities",
+        "a file",
+        "an address",
+        "no entity",
+        "cut",
+        "a rate",
+        "an end",
+        "deep",
+        "no names",
+        "utf",
+    ],
 )
 def test_graphml_that_is_no_network_is_refused(tmp_path: Path, change: Callable[[str], str]) -> None:
     file = tmp_path / "graph.graphml"

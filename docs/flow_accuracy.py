@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -59,22 +60,27 @@ def parameters_of(run: dict[str, Any]) -> Parameters:
 
 def measure(wanted_run: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[Measured]:
     """Runs what ns-3 has finished."""
-    results = []
-    for run in json.loads((GOLDEN / "runs.json").read_text())["runs"]:
-        if run["status"] != "ok" or not wanted_run(run):
-            continue
-        workload = open_workload(str(GOLDEN / "workloads" / run["workload"]))
-        simulation = simulate(workload, parameters_of(run))
-        report, topology = simulation.flow_report, simulation.cluster.topology
-        assert report is not None
-        assert topology is not None
-        gpus = topology.gpus
-        shares = any(
-            port.most_flows > 1 and port.full_ns and port.source >= gpus and port.gbps < 1000
-            for port in report.ports
-        )
-        results.append(Measured(run, report.last_flow_end_ns, report.flows, shares))
-    return results
+    return [
+        Measured(run, *_simulated(run["workload"], parameters_of(run)))
+        for run in json.loads((GOLDEN / "runs.json").read_text())["runs"]
+        if run["status"] == "ok" and wanted_run(run)
+    ]
+
+
+@cache
+def _simulated(workload: str, parameters: Parameters) -> tuple[int, int, bool]:
+    """Returns when the last flow ends, how many there are, and whether any share a port of a switch: ns-3 ran
+    some inputs several times.
+    """
+    simulation = simulate(open_workload(str(GOLDEN / "workloads" / workload)), parameters)
+    report, topology = simulation.flow_report, simulation.cluster.topology
+    assert report is not None
+    assert topology is not None
+    shares = any(
+        port.most_flows > 1 and port.full_ns and port.source >= topology.gpus and port.gbps < 1000
+        for port in report.ports
+    )
+    return report.last_flow_end_ns, report.flows, shares
 
 
 def effect_of(one: Measured) -> str:

@@ -36,6 +36,13 @@ FILES = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def workload(tmp_path: Path) -> str:
+    """A file with a gradient of 1 MB, without a world: of 100 MB each run takes a second."""
+    text = Path("fixtures/inputs/no_all_gpus.txt").read_text(encoding="utf-8")
+    return written(tmp_path, "workload.txt", text.replace("100000000", "1000000"))
+
+
 def made(**parameters: Any) -> SimulatedRun:
     """A gradient over 16 ranks."""
     return run(make_workload(ROWS, tp=1, ep=1, pp=1, all_gpus=16), **parameters)
@@ -144,26 +151,23 @@ def test_more_flows_than_are_simulated_run_analytically(monkeypatch: pytest.Monk
         made(cluster=FABRIC, network="flows")
 
 
-def test_the_command_line_and_a_file_of_parameters_do(tmp_path: Path, capsys: Any) -> None:
-    path = "fixtures/inputs/no_all_gpus.txt"
+def test_the_command_line_and_a_file_of_parameters_do(tmp_path: Path, workload: str, capsys: Any) -> None:
     stated = ["--world", "16", "--tp", "1", "--pp", "1", "--json"]
     options = written(tmp_path, "p.toml", f'cluster = "{FABRIC}"\n')
     for words in (["--cluster", FABRIC], ["--params", options]):
-        report([path, *stated, *words])
+        report([workload, *stated, *words])
         found = json.loads(capsys.readouterr().out)
         assert found["cluster"]["network"] == found["parameters"]["network"] == "flows"
-    report([path, *stated, "--params", options, "--network", "analytical"])
+    report([workload, *stated, "--params", options, "--network", "analytical"])
     assert json.loads(capsys.readouterr().out)["parameters"]["network"] == "analytical"
 
 
-def test_python_and_each_point_of_a_sweep_do() -> None:
-    workload = simcore.load("fixtures/inputs/no_all_gpus.txt")
-    chosen = workload.run(cluster=FABRIC, world=16, tp=1, pp=1)
+def test_python_and_each_point_of_a_sweep_do(workload: str) -> None:
+    chosen = simcore.load(workload).run(cluster=FABRIC, world=16, tp=1, pp=1)
     named = chosen.with_(network="flows")
     assert chosen.step_time_ns == named.step_time_ns != chosen.with_(network="analytical").step_time_ns
     assert chosen.with_(network="analytical").with_(network=None).step_time_ns == chosen.step_time_ns
-    path = "fixtures/inputs/no_all_gpus.txt"
-    points = simcore.sweep(path, cluster=["h100-8", FABRIC], world=16, tp=1, pp=1)
+    points = simcore.sweep(workload, cluster=["h100-8", FABRIC], world=16, tp=1, pp=1)
     assert points.to_dict()["step_time_ns"][1] == chosen.step_time_ns
 
 
@@ -203,7 +207,6 @@ def test_the_form_names_what_the_cluster_chooses() -> None:
     assert without["network"].parse_text(opened, "analytical") == {"network": None}
 
 
-def test_another_job_needs_no_network_by_name(tmp_path: Path) -> None:
-    path = "fixtures/inputs/no_all_gpus.txt"
-    simulated = made(cluster="dcn:32:npa=8:psn=2", other_job=path)
+def test_another_job_needs_no_network_by_name(workload: str) -> None:
+    simulated = made(cluster="dcn:32:npa=8:psn=2", other_job=workload)
     assert simulated.two_jobs is not None

@@ -136,7 +136,10 @@ def test_a_run_that_has_no_room_takes_none_of_the_others(monkeypatch: pytest.Mon
 
 
 def test_the_bytes_of_a_run_are_about_what_it_holds() -> None:
-    for opened in (seed(), run(seed_workload(), world=128, no_fold=True, slow_rank=("3=1.5",))):
+    for opened in (
+        seed(),
+        run(seed_workload(), world=128, microbatches=4, no_fold=True, slow_rank=("3=1.5",)),
+    ):
         gc.collect()
         tracemalloc.start()
         again = run(seed_workload(), **(opened.parameters.explicit_values() | {"compute_scale": 0.9}))

@@ -277,9 +277,9 @@ class Graph:
         firsts, seconds, duration_ids = self.first, self.second, self.duration
         tail, chains = len(firsts), 0
         while tail != START:
-            chains += 1
             if not chains % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
+            chains += 1
             if tail in repeat_to:
                 repeat = repeat_to[tail]
                 repeat_durations = repeat.own(durations)

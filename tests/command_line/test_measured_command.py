@@ -200,7 +200,7 @@ def test_a_run_of_a_workload_file_is_wrong_usage() -> None:
 
 
 def test_a_default_value_changes_nothing_and_is_no_mistake() -> None:
-    assert wltui_here("report", TRACE, "--compute-scale", "1", "--network", "analytical").returncode == 0
+    assert wltui_here("report", TRACE, "--compute-scale", "1", "--passes", "1").returncode == 0
 
 
 def test_the_report_has_no_glyphs_where_the_terminal_has_none() -> None:

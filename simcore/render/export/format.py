@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -106,3 +106,21 @@ class ExportFormat(NamedTuple):
         # Imported here: `--help` names all formats, an export needs one.
         built: Export = import_module(f"simcore.render.export.{self.name}").export(request)
         return built
+
+
+def select_indices(
+    request: Request, path: str, noun: str, ids: Sequence[int], of: tuple[str, str]
+) -> list[int]:
+    """Returns the indices of the requested ids, by default of all.
+
+    noun: what the files are. ids: those there are. of: what stands before an id, and what each is of. Raises
+    `UsageError` for an id that is not there, and for `--per-rank`.
+    """
+    name = printable(path, 60)
+    if request.per_rank:
+        raise UsageError(f"--per-rank: {name} is {noun}, which goes into one file")
+    index_of = {one: index for index, one in enumerate(ids)}
+    for one in request.ranks or ():
+        if one not in index_of:
+            raise UsageError(f"--ranks: found {of[0]}{one}, of which {name} has no {of[1]}")
+    return [index_of[one] for one in (ids if request.ranks is None else request.ranks)]

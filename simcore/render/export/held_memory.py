@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from simcore.diagnostics import UsageError, printable, printable_within
+from simcore.diagnostics import printable, printable_within
 from simcore.records import NamedTuple
-from simcore.render.export.format import Request
+from simcore.render.export.format import Request, select_indices
 from simcore.snapshots.call_sites import site_text
 from simcore.snapshots.history import BEFORE, NEVER, NO_STACK, OutOfMemory
 from simcore.snapshots.record import DeviceRecord
@@ -123,12 +123,6 @@ class HeldMemory:
 def select_held_memory(request: Request) -> HeldMemory:
     """Returns the requested devices, by default all. Raises `UsageError` for others than there are."""
     run = cast("SnapshotAnalysis", request.results)
-    name = printable(run.record.path, 60)
-    if request.per_rank:
-        raise UsageError(f"--per-rank: {name} is {run.record.noun}, which goes into one file")
-    track_of = {device.id: track_id for track_id, device in enumerate(run.record.devices)}
-    ids = [*track_of] if request.ranks is None else [*request.ranks]
-    for device_id in ids:
-        if device_id not in track_of:
-            raise UsageError(f"--ranks: found {device_id}, of which {name} has no snapshot")
-    return HeldMemory(run, [track_of[device_id] for device_id in ids])
+    record = run.record
+    devices = [device.id for device in record.devices]
+    return HeldMemory(run, select_indices(request, record.path, record.noun, devices, ("", "snapshot")))

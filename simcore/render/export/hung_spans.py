@@ -9,11 +9,11 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import printable
 from simcore.flight.names import kind_of_group, short_group
 from simcore.flight.progress import collective_of, short_operation
 from simcore.flight.record import STATE_WORDS, count_elements
-from simcore.render.export.format import Request
+from simcore.render.export.format import Request, select_indices
 from simcore.render.export.spans import (
     OPEN,
     ArrivedTransfer,
@@ -41,17 +41,11 @@ def select_hung_spans(request: Request) -> ExportedSpans:
     dump.
     """
     run = cast("HangAnalysis", request.results)
-    name = printable(run.path, 60)
-    if request.per_rank:
-        raise UsageError(f"--per-rank: {name} is {run.record.noun}, which goes into one file")
-    index_of = {dump.rank: index for index, dump in enumerate(run.record.dumps)}
-    ranks = [*index_of] if request.ranks is None else [*request.ranks]
-    for rank in ranks:
-        if rank not in index_of:
-            raise UsageError(f"--ranks: found rank {rank}, of which {name} has no dump")
-    tracks = [_EntrySpans(run, index_of[rank]) for rank in ranks]
+    ranks = [dump.rank for dump in run.record.dumps]
+    indices = select_indices(request, run.path, run.record.noun, ranks, ("rank ", "dump"))
+    tracks = [_EntrySpans(run, index) for index in indices]
     facts = {"hung": "true", "begin_ns": str(run.timeline.begin_ns)}
-    return ExportedSpans(run.path, facts, tracks, plural(len(ranks), "rank"), (), " of their rings")
+    return ExportedSpans(run.path, facts, tracks, plural(len(indices), "rank"), (), " of their rings")
 
 
 class _EntrySpans(TrackSpans):

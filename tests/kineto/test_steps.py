@@ -326,6 +326,19 @@ def test_steps_on_the_device_alone_are_steps(tmp_path: Path) -> None:
     assert steps_of(run) == {0: 800, 1: 800, 2: 800}
 
 
+def test_a_device_without_a_step_is_named_as_a_device(tmp_path: Path) -> None:
+    """The traces of two devices of one file, of which one has a step more."""
+    events = []
+    for device, number in ((3, 0), (3, 1), (5, 0)):
+        ran = kernel(10 * device + number, 1000 * number + 100) | {"pid": device}
+        ran["args"] = ran["args"] | {"device": device}
+        step = around("gpu_user_annotation", f"ProfilerStep#{number}", 1000 * number + 100, 50, tid=7)
+        events += [ran, step | {"pid": device}]
+    path = written(tmp_path / "a.json", events)
+    (message,) = said(opened(path, step="1"), "step-not-whole")
+    assert message.startswith("device 5 ")
+
+
 def test_annotations_of_the_host_come_before_those_on_the_device(tmp_path: Path) -> None:
     events = [*_loop(["ProfilerStep#1"]), around("gpu_user_annotation", "ProfilerStep#1", 1020, 10)]
     assert steps_of(opened(written(tmp_path / "a.json", events))) == {1: 900}

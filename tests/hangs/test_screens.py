@@ -299,6 +299,13 @@ def test_names_of_collectives_with_the_marks_of_a_format_are_in_one_place(tmp_pa
     assert sum(event["ph"] in "BX" for event in events) == run.record.entry_count
 
 
+def test_an_end_that_was_never_set_is_no_end_of_the_axis(tmp_path: Path) -> None:
+    dumps = dumps_of(Fault({rank: [Op("default_pg", "all_reduce")] for rank in range(WORLD)}))
+    for dump in dumps.values():
+        dump["entries"][0]["time_discovered_completed_ns"] = 2**63 - 1
+    assert run_of(write_dumps(tmp_path, dumps)).timeline.length < 10**9
+
+
 def test_page_of_html_has_the_verdict_and_the_timeline() -> None:
     page = exported(incident("sleeps"), "html")
     assert "rank 5 is waited for" in page

@@ -319,7 +319,9 @@ class PacketTraffic(FlowTraffic):
             if next_flow is not None and turn > over:
                 turn = flows.index(next_flow, over)
         if turn < 0:
-            next_ns = min((flow.next_ns for flow in flows), default=now)
+            # One that has sent all waits for acknowledgements alone.
+            sending = (flow.next_ns for flow in flows if flow.sent_bytes < flow.size)
+            next_ns = min(sending, default=now)
             if next_ns > now and port.wake_ns <= now:
                 port.wake_ns = next_ns
                 self._push(next_ns, _WAKE, port)

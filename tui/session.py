@@ -291,7 +291,7 @@ class Session:
         if run.model.model_figures is None:
             return ""
         # Imported here: a run of a model has loaded it.
-        from simcore.model.training import DEFAULT_GPU
+        from simcore.model.resolving import DEFAULT_GPU
 
         return printable(run.parameters.gpu or DEFAULT_GPU, 20)
 

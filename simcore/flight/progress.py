@@ -42,8 +42,8 @@ def collective_of(operation: str) -> str:
     # The last ending of a name first: `all_gather_into_tensor_coalesced`.
     for ending in ("_coalesced", "_base", "_oop", "_into_tensor", "_tensor"):
         name = name.removesuffix(ending)
-    joined = {"allreduce": "all_reduce", "alltoall": "all_to_all", "allgather": "all_gather"}
-    return joined.get(name, name)
+    two_words = {"allreduce": "all_reduce", "alltoall": "all_to_all", "allgather": "all_gather"}
+    return two_words.get(name, name)
 
 
 class Progress(Struct, dict=True):

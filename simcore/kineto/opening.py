@@ -189,16 +189,19 @@ def _run(
         diagnostics += _ranks_from(path, job)
     rank_steps = _rank_steps(job)
     step, steps = _choose_step(job, unit, options, path, diagnostics)
-    shown = _find_shown(job, unit, step, options, diagnostics)
-    if not shown:
+    opened_ranks = _open_ranks(job, unit, step, options, diagnostics)
+    if not opened_ranks:
         raise _empty_step_error(path, step, options)
-    traces = [one.trace for one in shown]
+    traces = [one.trace for one in opened_ranks]
     _check_fits(path, traces)
-    diagnostics += [*_host_ahead_notes(path, unit, shown), *_other_step_notes(path, unit, shown)]
+    diagnostics += [
+        *_host_ahead_notes(path, unit, opened_ranks),
+        *_other_step_notes(path, unit, opened_ranks),
+    ]
     # A file may have all ranks.
     is_set |= unit == "rank" and len(job.ranks) > 1
     if is_set:
-        diagnostics += name_groups(path, traces, [one.recording.groups for one in shown])
+        diagnostics += name_groups(path, traces, [one.recording.groups for one in opened_ranks])
         diagnostics += part_groups(path, traces, job.world)
     own_label = labels[id(job)]
     other_steps = [one.step_number for one in steps if one.step_number != step]
@@ -239,7 +242,7 @@ def _one_each(
     return "rank", recordings
 
 
-class _Shown(NamedTuple):
+class _OpenedRank(NamedTuple):
     """What is shown of a rank."""
 
     rank: int
@@ -249,27 +252,27 @@ class _Shown(NamedTuple):
     trace: RankTrace
 
 
-def _find_shown(
+def _open_ranks(
     job: Job, unit: str, step: int | None, options: OpeningOptions, diagnostics: list[Diagnostic]
-) -> list[_Shown]:
+) -> list[_OpenedRank]:
     """Returns what each rank has in a step, None for all that was recorded; without ranks that have nothing
     in it, which are reported.
     """
-    shown = []
+    opened_ranks = []
     for rank, windows in sorted(job.ranks.items()):
         recording = next((one for one in windows if one.find_step(step) is not None), windows[-1])
         profiled = recording.find_step(step)
-        number = None if profiled is None else profiled.step_number
-        if not recording.has_step(number):
+        step_number = None if profiled is None else profiled.step_number
+        if not recording.has_step(step_number):
             # Its last step is not that of the rest of its job.
             recording = _read_whole(recording, options)
-        trace = recording.trace(rank, number)
+        trace = recording.trace(rank, step_number)
         if len(trace.ops):
-            shown.append(_Shown(rank, recording, profiled, trace))
+            opened_ranks.append(_OpenedRank(rank, recording, profiled, trace))
         else:
             message = f"{unit} {rank} has nothing in step {step}: it is left out"
             diagnostics.append(Diagnostic("warning", "empty-step", message, recording.path))
-    return shown
+    return opened_ranks
 
 
 def _read_whole(recording: Recording, options: OpeningOptions) -> Recording:
@@ -337,11 +340,11 @@ def _no_steps(step_names: str | None) -> str:
     return "there is no ProfilerStep (--step-names REGEX names other annotations of steps)"
 
 
-def _host_ahead_notes(path: str, unit: str, shown: Sequence[_Shown]) -> list[Diagnostic]:
+def _host_ahead_notes(path: str, unit: str, opened_ranks: Sequence[_OpenedRank]) -> list[Diagnostic]:
     """Returns notes on where the step of a device is taken to begin, if the host ran ahead, and how long it
     would be otherwise.
     """
-    profiled = [(one.rank, one.step) for one in shown if one.step is not None]
+    profiled = [(one.rank, one.step) for one in opened_ranks if one.step is not None]
     if not profiled:
         return []
     rank, step = max(profiled, key=lambda one: (one[1].ahead_ns, -one[0]))
@@ -357,11 +360,11 @@ def _host_ahead_notes(path: str, unit: str, shown: Sequence[_Shown]) -> list[Dia
     return [Diagnostic("note", "step-begin-assumed", message, path, brief=brief)]
 
 
-def _other_step_notes(path: str, unit: str, shown: Sequence[_Shown]) -> list[Diagnostic]:
+def _other_step_notes(path: str, unit: str, opened_ranks: Sequence[_OpenedRank]) -> list[Diagnostic]:
     """Returns notes on operations left out because the device is at another step then."""
     outside = [
         (one.rank, one.step.step_number, *one.recording.count_outside(one.step.step_number))
-        for one in shown
+        for one in opened_ranks
         if one.step is not None
     ]
     outside = [one for one in outside if one[2]]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _LARGEST = 2**63 - 1
+# More rows are a typing error: no reader opens such a file in a minute.
+_MOST_ROWS = 10_000_000
 # Parameter -> field of Header.
 _DEGREES = {"world": "all_gpus", "tp": "tp", "ep": "ep", "pp": "pp"}
 _ANY_LAYOUT = Layout(1, 1, 1, 1)  # scales of rows do not depend on it
@@ -126,8 +128,7 @@ def _repeat_blocks(rows: range, structure: Structure, microbatches: int) -> list
     """Returns the rows with this many blocks: block i is block i mod their number of the file."""
     blocks = structure.blocks
     order = list(rows[: blocks[0][0]])
-    # More is a typing error: no reader opens such a file in a minute.
-    most = max(10_000_000, len(rows))
+    most = max(_MOST_ROWS, len(rows))
     rounds, remainder = divmod(microbatches, len(blocks))
     if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:remainder])) > most:
         raise UsageError(f"--microbatches {microbatches}: a file of more than {most} rows is not written")
@@ -177,8 +178,6 @@ def _left_out_warnings(run_input: RunInput) -> list[Diagnostic]:
     return [Diagnostic("warning", "not-in-file", message, run_input.opened.path)]
 
 
-# More is a typing error: no reader opens such a file in a minute.
-_MOST_ROWS = 10_000_000
 # The row that starts each micro-batch of a file; rows without cells that replace it where a stage has none,
 # and that follow the last layer.
 _BLOCK = "embedding_layer"

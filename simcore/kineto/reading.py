@@ -443,8 +443,10 @@ class _Reader:
             self.sized_names.add(name)
         args = args_of(event)
         self._take_size(event_index, event, call_size(name, args))
-        if name == CALL:
-            self.calls[key_of(args.external)] = args
+        key = key_of(args.external)
+        # Without a key it would be the call of all kernels that have none either.
+        if name == CALL and key is not None:
+            self.calls[key] = args
 
     def _take_size(self, event_index: int, event: Event, size: CallSize) -> None:
         start = event.ts or 0

@@ -9,14 +9,14 @@ has one queue a port. Under DCQCN a switch marks what leaves a long queue, and t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
 from simcore.flows.log import FlowLog
 from simcore.flows.routes import Route
-from simcore.flows.traffic import FlowPort, FlowReport, FlowRules, FlowTraffic
+from simcore.flows.traffic import MOST_AHEAD, FlowPort, FlowReport, FlowRules, FlowTraffic
 from simcore.records import replace
 from simcore.topology import Topology
 from simcore.topology.packets import ACK_BYTES, DCQCN, HEADER_BYTES, Marks
@@ -171,13 +171,16 @@ class PacketTraffic(FlowTraffic):
     def _gbps(self, link: int) -> float:
         return self.topology.links[link // 2].gbps
 
-    def run_until(self, last: int) -> None:
-        """Runs all events up to a time, inclusive."""
+    def run_until(self, last: int, over: Sequence[object] | None = None) -> int:
         events: list[Any] = self._events
         next_id, payload, is_dcqcn = self._next_id, self.rules.packets.payload, self._is_dcqcn
+        instants = 0
         while events and events[0][0] <= last:
             now = events[0][0]
             if now > self.now:
+                if over or (instants >= MOST_AHEAD and over is not None):
+                    return instants
+                instants += 1
                 if self._touched:
                     self.settle()
                     if events[0][0] != now:
@@ -224,7 +227,9 @@ class PacketTraffic(FlowTraffic):
             else:
                 self._made_ns = event[1]
                 self._handle_rate(code, event[5])
-        self.now = max(self.now, last)
+        if over is None:
+            self.now = max(self.now, last)
+        return instants
 
     def _wait(self, port: _Port, ns: int) -> None:
         """Counts a packet that takes `ns` and waits for those before it."""

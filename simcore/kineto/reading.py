@@ -24,8 +24,9 @@ from simcore.kineto.events import (
     Event,
     Events,
     KinetoFile,
-    args_of,
+    SameArgs,
     batches,
+    call_args_of,
     correlations_of,
     decode_file,
 )
@@ -95,7 +96,7 @@ from simcore.kineto.vocabulary import (
 )
 from simcore.measured.columns import CollectiveInfo, DeviceColumns, HostColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, replace
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
@@ -104,6 +105,8 @@ _OF_PHASE: dict[str | None, int] = {None: _KERNEL} | {name: CATEGORIES.index(nam
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
 _LEAST_CALL_US = LEAST_CALL_NS / 1000
+# What the columns have of a collective: (itself, group, category, dtype, shape).
+_CollectiveRow = tuple[CollectiveInfo, str, int, "str | None", "str | None"]
 
 
 def read_file_events(
@@ -232,7 +235,10 @@ class _Reader:
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
         self.ranges: Threads = {}
+        # What the calls of collectives state, by the key that their kernels name.
         self.calls: dict[Any, Args] = {}
+        self.call_sequences: dict[Any, Any] = {}
+        self.same_args = SameArgs()
         self.steps: list[StepMark] = []
         # Annotations on the devices themselves, of steps alone.
         self.on_devices: dict[int, list[tuple[str, StepMark]]] = {}
@@ -441,12 +447,15 @@ class _Reader:
                 self.plain_names[name] = self.pool[name]
                 return
             self.sized_names.add(name)
-        args = args_of(event)
+        args = call_args_of(event)
         self._take_size(event_index, event, call_size(name, args))
         key = key_of(args.external)
         # Without a key it would be the call of all kernels that have none either.
         if name == CALL and key is not None:
-            self.calls[key] = args
+            self.calls[key] = self.same_args.args_of(event)
+            self.call_sequences.pop(key, None)
+            if args.sequence is not None:
+                self.call_sequences[key] = args.sequence
 
     def _take_size(self, event_index: int, event: Event, size: CallSize) -> None:
         start = event.ts or 0
@@ -458,7 +467,7 @@ class _Reader:
         if COLLECTIVE_ANNOTATION.match(name):
             start = event.ts or 0
             end = start + max(event.dur or 0, 0)
-            size = call_size(name, args_of(event))
+            size = call_size(name, call_args_of(event))
             self._take_size(event_index, event, size)
             self.annotated.append(_Call(start, end, event_index, name, (event.pid, event.tid), size))
         self._take_range(self.ranges, event_index, event)
@@ -598,7 +607,7 @@ class _Reader:
         kinds = [event.cat for event in batch.events]
         copies = {kind for kind in {*kinds} if kind in COPIES or (kind not in KERNELS and is_copy(kind))}
         are_copies = map(copies.__contains__, kinds) if copies else bytes(len(batch))
-        columns.take(batch, start, dur, are_copies, self.pool, self.triples)
+        columns.take(batch, start, dur, are_copies, self.pool, self.triples, self.same_args)
 
     def _devices(self) -> list[Recording]:
         rows, self.rows = self.rows, DeviceRows()
@@ -692,32 +701,52 @@ class _Reader:
         some = [*compress(range(len(name)), flags)]
         if not some:
             return
-        sizes = self._sizes(
-            {correlation[op] for op in some if communicates[name[op]]},
-            {correlation[op] for op in some if annotated[op] is not None},
-        )
         group, shape, dtype = ops.group[:], ops.shape[:], ops.dtype[:]
+        sizes: dict[int, CallSize] | None = None
+        # What follows from the texts of a kernel, once for all that are alike.
+        made: dict[tuple[object, ...], _CollectiveRow | None] = {}
         for op in some:
             if rows.is_copy[op]:
                 continue
-            args = rows.collective_args.get(op)
+            args, sequence = rows.collective_args.get(op), rows.sequences.get(op)
             if args is None and self.calls:
-                args = self.calls.get(rows.external_of(op))
+                external = rows.external_of(op)
+                args, sequence = self.calls.get(external), self.call_sequences.get(external)
             if args is None and not communicates[name[op]] and annotated[op] is None:
                 if name[op] in unclear:
                     self.unclear.add(name[op])
                 continue
-            size = sizes.get(correlation[op])
-            collective = self._collective(name[op], args, annotated[op], size)
-            if collective is None:
+            size = None
+            if not _states_size(args):
+                if sizes is None:
+                    sizes = self._sizes(
+                        {correlation[op] for op in some if communicates[name[op]]},
+                        {correlation[op] for op in some if annotated[op] is not None},
+                    )
+                size = sizes.get(correlation[op])
+            key = name[op], id(args), annotated[op], size
+            if key not in made:
+                made[key] = self._collective_row(self._collective(name[op], args, annotated[op], size))
+            row_of_op = made[key]
+            if row_of_op is None:
                 continue
+            collective, group[op], ops.stated_category[op], dtype[op], shape[op] = row_of_op
+            if sequence is not None and args is not None and args.collective is not None:
+                collective = replace(collective, sequence=whole(sequence))
             columns.collectives[op] = collective
-            group[op] = self.pool[collective.group or "comm"]
-            ops.stated_category[op] = CATEGORIES.index(category_of_group_name(collective.group))
-            dtype[op] = dtype_of(collective.dtype)
-            most = collective.elements
-            shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
         ops.group, ops.shape, ops.dtype = group, shape, dtype
+
+    def _collective_row(self, collective: CollectiveInfo | None) -> _CollectiveRow | None:
+        if collective is None:
+            return None
+        most = collective.elements
+        return (
+            collective,
+            self.pool[collective.group or "comm"],
+            CATEGORIES.index(category_of_group_name(collective.group)),
+            dtype_of(collective.dtype),
+            self.pool[f"[{most}]"] if most >= 0 else None,
+        )
 
     def _recording(
         self,
@@ -849,7 +878,7 @@ class _Reader:
     def _collective(
         self, name: str, args: Args | None, call: str | None, size: CallSize | None
     ) -> CollectiveInfo | None:
-        """Returns what a kernel communicates; None for one that computes.
+        """Returns what a kernel communicates, without the number of the call; None for one that computes.
 
         args: of its event or its call; call: the collective whose annotation is around its launch; size: what
         the calls around its launch state.
@@ -878,7 +907,7 @@ class _Reader:
             dtype = (None if size is None else size.dtype) or reduced_dtype(name) or dtype
         uneven = are_uneven(args.splits_in) or are_uneven(args.splits_out)
         return CollectiveInfo(
-            operation, group, ranks, whole(args.group_size) or len(ranks or ()), whole(args.sequence),
+            operation, group, ranks, whole(args.group_size) or len(ranks or ()), None,
             self._text(args.communicator), *elements, dtype, peer, uneven,
         )  # fmt: skip
 
@@ -902,6 +931,16 @@ def _order_of(rows: DeviceRows) -> list[int] | None:
     order = sorted(range(len(rows)), key=rows.end.__getitem__)
     order.sort(key=start.__getitem__)
     return order
+
+
+def _states_size(args: Args | None) -> bool:
+    """Returns whether a collective states all that the calls around its launch may state."""
+    return (
+        args is not None
+        and args.collective is not None
+        and max(count_of(args.elements_in), count_of(args.elements_out)) >= 0
+        and dtype_of(text_of(args.dtype)) is not None
+    )
 
 
 def _collective_of_calls(name: str, size: CallSize | None) -> CollectiveInfo:

@@ -243,6 +243,15 @@ def test_title_of_the_table_tells_what_has_not_ended_from_what_does_not_match(na
         assert sum(map(int, re.findall(r"(\d+) (?:coll|mess)", table.count_text()))) == len(is_open)
 
 
+def test_collectives_sort_by_how_many_have_not_come(tmp_path: Path) -> None:
+    """Ranks 1, 3 and 5 begin nothing, all but rank 0 one of two: more, in fewer letters."""
+    programs = {rank: [Op("default_pg", "all_reduce")] * 2 for rank in range(WORLD)}
+    stops = {rank: int(rank % 2 == 0 or rank == 7) for rank in range(1, WORLD)}
+    table = table_of(run_of(write_dumps(tmp_path, dumps_of(Fault(programs, stops)))))
+    table.sort("not come", True)
+    assert [table.texts(line)["not come"] for line in range(2)] == ["1-7", "1+2*3"]
+
+
 def test_table_of_a_job_that_did_not_hang_has_the_rings() -> None:
     table = table_of(incident("nothing"))
     assert table.each

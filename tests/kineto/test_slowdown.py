@@ -16,8 +16,10 @@ import pytest
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.late import RankWaiting
-from simcore.replay.slowdown import Slowdown, make_costs
+from simcore.replay.slowdown import AsPeers, Slowdown, make_costs
+from simcore.replay.step_findings import StepFindings
 from simcore.words.sentences.spent import find_most_time
+from simcore.words.step_words import describe_gain
 from tests.kineto.test_chrome import CORPUS, named, opened, results, trace
 
 Event = dict[str, Any]
@@ -200,3 +202,9 @@ def test_a_run_that_takes_no_time_has_none(tmp_path: Path) -> None:
     path = trace(tmp_path, *events)
     assert make_costs(opened(path, step="all")) is None
     assert run_page(results(path, step="all"))
+
+
+@pytest.mark.parametrize(("after", "said"), [(80, "20 ns less"), (130, "30 ns more")])
+def test_a_rank_that_would_compute_longer_costs_time(after: int, said: str) -> None:
+    words = describe_gain(StepFindings(AsPeers(3, (0,), (100,), (after,)), None, None))
+    assert words.endswith(f": {said} in all.")

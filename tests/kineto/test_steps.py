@@ -326,6 +326,18 @@ def test_steps_on_the_device_alone_are_steps(tmp_path: Path) -> None:
     assert steps_of(run) == {0: 800, 1: 800, 2: 800}
 
 
+def test_a_rank_without_an_operation_in_the_step_of_its_job_is_left_out(tmp_path: Path) -> None:
+    """Both ranks have two steps; the host of rank 1 launches nothing in the second."""
+    for rank, launched in ((0, (0, 1)), (1, (0,))):
+        events = [around("user_annotation", f"ProfilerStep#{step}", 1000 * step, 900) for step in (0, 1)]
+        for step in launched:
+            events += [launch(step, 1000 * step + 10), kernel(step, 1000 * step + 20)]
+        written(tmp_path / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+    run = opened(tmp_path, step="1")
+    assert [rank.rank for rank in run.ranks] == [0]
+    assert said(run, "empty-step") == ["rank 1 has nothing in step 1: it is left out"]
+
+
 def test_a_device_without_a_step_is_named_as_a_device(tmp_path: Path) -> None:
     """The traces of two devices of one file, of which one has a step more."""
     events = []

@@ -22,7 +22,7 @@ from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
 from simcore.kineto.span_tables import recordings_of
 from simcore.measured.columns import RankTrace
-from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
+from simcore.measured.device_clocks import DeviceClocks, find_axis, find_device_clocks, one_clock
 from simcore.measured.device_matching import count_beyond_world, count_incomplete
 from simcore.measured.rank_positions import Degrees
 from simcore.measured.run import (
@@ -30,7 +30,6 @@ from simcore.measured.run import (
     RecordedStep,
     RecordingInfo,
     align_ranks,
-    largest_gap,
     merge_repeated,
     missing_ranks,
 )
@@ -309,7 +308,18 @@ def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
         parts = [recording.step_columns for recording in some if recording.step_columns is not None]
         if parts:
             ops = sum(recording.count for recording in some)
-            rank_steps.append(RankSteps(rank, some[0].stage, join_steps(parts), ops))
+            ahead = frozenset([step.step_number for one in some for step in one.steps if step.ahead_ns])
+            rank_steps.append(
+                RankSteps(
+                    rank,
+                    some[0].stage,
+                    join_steps(parts),
+                    ops,
+                    ahead,
+                    some[0].groups,
+                    some[0].columns.on_device,
+                )
+            )
     return tuple(rank_steps)
 
 
@@ -564,16 +574,12 @@ def _on_one_axis(
     say: Callable[[Severity, str, str, str], None],
 ) -> tuple[list[int], bool]:
     """Returns (ns by which each rank is shifted further, whether the ranks have a common time), and reports
-    it.
-
-    Ranks that did not run at one time by their clocks, connected in several sets, begin at one start: waits
-    are those inside the sets.
+    it. Where those tied in several sets begin at one start, waits are those inside the sets.
     """
-    gap, none = largest_gap(ranks), [0] * len(ranks)
+    spans = [(rank.first_ns, rank.last_ns) for rank in ranks]
+    axis = find_axis(spans, clocks.message_root, any(rank.ahead_ns for rank in ranks[1:]))
+    gap = axis.gap_ns
     if gap and 1 < len(set(clocks.message_root)) < len(ranks):
-        starts = {root: rank.first_ns for root, rank in zip(clocks.message_root, ranks, strict=True)}
-        for root, rank in zip(clocks.message_root, ranks, strict=True):
-            starts[root] = min(starts[root], rank.first_ns)
         loose = RankSet.of(
             [rank.rank for root, rank in zip(clocks.message_root, ranks, strict=True) if root]
         ).text()
@@ -582,9 +588,9 @@ def _on_one_axis(
             f"(up to {duration(gap)} lie between them): what is tied is shown from one start"
         )
         say("warning", "loose-clock", message, f"clock of rank {loose} tied to no other")
-        return [starts[clocks.message_root[0]] - starts[root] for root in clocks.message_root], True
+        return axis.further, True
     # Devices without common calls that are behind their hosts drift apart: at no time are all at one step.
-    drifts = clocks.message_root == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
+    drifts = axis.drifts
     # Devices of one file are on its clock.
     if unit == "rank" and not drifts:
         _say_loose(ranks, clocks, say)
@@ -600,7 +606,7 @@ def _on_one_axis(
             "from its own start"
         )
         say("warning", "not-concurrent", message, "ranks did not run at one time")
-    return none, not gap and not drifts
+    return axis.further, axis.is_shared
 
 
 def _device_run(

@@ -100,7 +100,10 @@ class Recording(Struct):
         whole = self.steps[: len(self.steps) - self.is_truncated]
         if len(self.steps) > 1 and self.only_step is None:
             windows = [(step.step_number, step.start, step.end) for step in whole]
-            self.step_columns = summarize_steps(self.ops, self.step, windows, self.columns.collectives)
+            columns = self.columns
+            self.step_columns = summarize_steps(
+                self.ops, self.step, windows, columns.collectives, columns.stream
+            )
 
     def has_step(self, step: int | None) -> bool:
         """Returns whether the operations of a step are here, None for all that was recorded."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
-from simcore.measured.clocks import Breach, find_common_clock
+from simcore.measured.clocks import Breach, find_common_clock, largest_gap
 from simcore.measured.columns import RankTrace
 from simcore.measured.iterations import cut_iteration, parse_iteration, summarize_iterations
 from simcore.measured.matching import name_of
@@ -121,7 +121,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     @property
     def steps_on_one_clock(self) -> bool:
         """Whether times of different ranks can be compared in all steps of the files."""
-        return self.recorded is not None and self.recorded.on_one_clock
+        return self.concurrent if self.recorded is None else self.recorded.on_one_clock
 
     @property
     def has_kernels(self) -> bool:
@@ -210,16 +210,21 @@ def make_run(
 
     unit = "stage" if is_plan else "rank"
     ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.rank)
-    rank_steps = () if is_plan else summarize_iterations(ranks)
-    iteration = parse_iteration(step, path, rank_steps)
-    if iteration is not None:
-        ranks = [cut_iteration(rank, iteration) if rank.timed else rank for rank in ranks]
     stated_degrees, degrees = degrees, _complete_degrees(degrees, ranks) if not is_plan else degrees
     missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
     concurrent = True
     if timed:
-        ranks, concurrent = _on_one_axis(path, ranks, degrees, together, say)
+        ranks, concurrent = _align_clocks(ranks, degrees, together, say)
+    # The clocks of hosts are the same in all iterations, whichever is shown.
+    rank_steps = () if is_plan else summarize_iterations(ranks)
+    iteration = parse_iteration(step, path, rank_steps)
+    if iteration is not None:
+        ranks = [cut_iteration(rank, iteration) if rank.timed else rank for rank in ranks]
+    if timed:
+        ranks = align_ranks(path, ranks, concurrent)
+        if not any(rank.last_ns for rank in ranks):
+            say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
         for rank in ranks:
             if not rank.timed:
                 words = f"{unit} {rank.rank} has no times: its operations stand at the start"
@@ -236,14 +241,14 @@ def make_run(
                        iteration=iteration)  # fmt: skip
 
 
-def _on_one_axis(
-    path: str, ranks: list[RankTrace], degrees: Degrees, together: bool | None, say: Say
+def _align_clocks(
+    ranks: list[RankTrace], degrees: Degrees, together: bool | None, say: Say
 ) -> tuple[list[RankTrace], bool]:
-    """Returns (the ranks on an axis that begins at 0, whether they have a common time), and reports what is
-    not so. together: as in `make_run`.
+    """Returns (the ranks on one clock where their clocks can be aligned, whether they have a common time),
+    and reports where they have none. together: as in `make_run`.
     """
     # Ranks of one step wait for each other at its end: their times overlap.
-    gap = largest_gap(ranks)
+    gap = largest_gap((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
     if together is not False:
         shifted = _on_one_clock(ranks, degrees, gap > 0, say)
         gap = gap if shifted is None else 0
@@ -255,9 +260,6 @@ def _on_one_axis(
             "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
         )
         say("warning", "not-concurrent", message, "ranks did not run at one time")
-    ranks = align_ranks(path, ranks, concurrent)
-    if not any(rank.last_ns for rank in ranks):
-        say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
     return ranks, concurrent
 
 
@@ -377,16 +379,6 @@ def _find_holes(there: Sequence[int], world: int) -> RankSet:
             blocks.append(Block(expected, rank_id - 1))
         expected = rank_id + 1
     return RankSet(blocks)
-
-
-def largest_gap(ranks: Sequence[RankTrace]) -> int:
-    """Returns the longest time, ns, at which no rank runs between two that do; 0 where there is none."""
-    spans = sorted((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
-    largest, reached = 0, spans[0][1]
-    for first, last in spans[1:]:
-        largest = max(largest, first - reached)
-        reached = max(reached, last)
-    return largest
 
 
 def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Say) -> list[RankTrace] | None:

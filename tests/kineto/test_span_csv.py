@@ -110,6 +110,13 @@ def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, giv
     assert dict(sum_path(read, "kind")) == path
 
 
+def test_an_exported_timeline_is_refused_with_the_format_that_opens(tmp_path: Path) -> None:
+    target = str(tmp_path / "exported.csv")
+    assert main(["export", written(tmp_path, TWO), "--format", "csv", "-o", target]) == 0
+    (one,) = found(target)
+    assert (one.code, "--format chrome" in one.message) == ("missing-column", True)
+
+
 # -- what the columns mean -----------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from simcore.kineto.step_calls import align_steps
 from simcore.measured.columns import CollectiveInfo, OpColumns
 from simcore.measured.step_columns import RankSteps, StepColumns, join_steps, summarize_steps
 from simcore.measured.vocabulary import CATEGORIES
@@ -48,12 +49,13 @@ def columns_of(rank: int, *spans: Span, members: tuple[int, ...] = (0, 1)) -> Ra
     windows = [
         (number, min(one[1] for one in some), max(one[2] for one in some)) for number, some in by_step.items()
     ]
-    return RankSteps(rank, 0, summarize_steps(ops, [one[3] for one in ordered], windows, calls))
+    streams = [0] * len(ordered)
+    return RankSteps(rank, 0, summarize_steps(ops, [one[3] for one in ordered], windows, calls, streams))
 
 
 def table(*ranks: RankSteps, one_clock: bool = True) -> StepTable:
     peers = {one.rank: [other.rank for other in ranks if other is not one] for one in ranks}
-    return StepTable(ranks, peers, one_clock)
+    return StepTable(align_steps(ranks, "rank", None, one_clock), peers, one_clock)
 
 
 def test_compute_is_what_runs_at_once_counted_once_and_hides_communication() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter, mul
 from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
@@ -134,13 +135,12 @@ class Prices(Struct):
         for index, cost in enumerate(program.costs):
             if isinstance(cost, CollectiveCost) and cost.split_count > 1:
                 prices[index] = cost.share_of(prices[index][0]), prices[index][1]
-        column = [
-            round(prices[cost_index][0] * (prices[cost_index][1] * factor))
-            for cost_index, factor in zip(ops.cost, factors, strict=True)
-        ]
+        ns_of, scale_of = ([*map(itemgetter(index), prices)].__getitem__ for index in (0, 1))
+        scales = map(mul, map(scale_of, ops.cost), factors)
+        column = array("q", map(round, map(mul, map(ns_of, ops.cost), scales)))
         for op, ns in _packed_ns(program, rank_class, packed_ops):
             column[op] = round(ns * (prices[ops.cost[op]][1] * factors[op]))
-        return array("q", column)
+        return column
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing

@@ -287,7 +287,7 @@ def test_columns_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.
     many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(200))
     path = written(tmp_path, f"{HEAD}\n{many}")
     first = opened(path)
-    monkeypatch.setattr(span_csv.FORMAT, "spans", None)
+    monkeypatch.setattr(span_csv.FORMATS[0], "spans", None)
     assert opened(path) == first
     assert (first.microbatches, first.format) == (7, "span-csv")
 

@@ -91,7 +91,7 @@ class _UsualKernelArgs(KernelArgs, gc=False, kw_only=True):
     occupancy: int | float | None = msgspec.field(default=None, name="est. achieved occupancy %")
 
 
-_Stated = int | str | None
+_StatedValue = int | str | None
 
 
 class Args(msgspec.Struct, gc=False, frozen=True):
@@ -99,19 +99,19 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     it; other types where the file has others.
     """
 
-    collective: _Stated = msgspec.field(default=None, name="Collective name")
-    elements_in: _Stated = msgspec.field(default=None, name="In msg nelems")
-    elements_out: _Stated = msgspec.field(default=None, name="Out msg nelems")
-    dtype: _Stated = None
-    group_size: _Stated = msgspec.field(default=None, name="Group size")
-    group: _Stated = msgspec.field(default=None, name="Process Group Name")
-    description: _Stated = msgspec.field(default=None, name="Process Group Description")
-    ranks: _Stated = msgspec.field(default=None, name="Process Group Ranks")
-    communicator: _Stated = msgspec.field(default=None, name="Comms Id")
-    source: _Stated = msgspec.field(default=None, name="Src Rank")
-    target: _Stated = msgspec.field(default=None, name="Dst Rank")
-    splits_in: _Stated = msgspec.field(default=None, name="In split size")
-    splits_out: _Stated = msgspec.field(default=None, name="Out split size")
+    collective: _StatedValue = msgspec.field(default=None, name="Collective name")
+    elements_in: _StatedValue = msgspec.field(default=None, name="In msg nelems")
+    elements_out: _StatedValue = msgspec.field(default=None, name="Out msg nelems")
+    dtype: _StatedValue = None
+    group_size: _StatedValue = msgspec.field(default=None, name="Group size")
+    group: _StatedValue = msgspec.field(default=None, name="Process Group Name")
+    description: _StatedValue = msgspec.field(default=None, name="Process Group Description")
+    ranks: _StatedValue = msgspec.field(default=None, name="Process Group Ranks")
+    communicator: _StatedValue = msgspec.field(default=None, name="Comms Id")
+    source: _StatedValue = msgspec.field(default=None, name="Src Rank")
+    target: _StatedValue = msgspec.field(default=None, name="Dst Rank")
+    splits_in: _StatedValue = msgspec.field(default=None, name="In split size")
+    splits_out: _StatedValue = msgspec.field(default=None, name="Out split size")
 
 
 class CallArgs(msgspec.Struct, gc=False):
@@ -575,7 +575,7 @@ def _unusual_args(raw: bytes | msgspec.Raw) -> Args:
 @cache
 def _any_args() -> msgspec.json.Decoder[Any]:
     names = zip(Args.__struct_fields__, Args.__struct_encode_fields__, strict=True)
-    fields = [(name, Any, msgspec.field(default=None, name=written)) for name, written in names]
+    fields = [(name, Any, msgspec.field(default=None, name=key)) for name, key in names]
     return msgspec.json.Decoder(msgspec.defstruct("AnyArgs", fields, gc=False))
 
 

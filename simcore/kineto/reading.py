@@ -411,7 +411,12 @@ class _Reader:
         launches, events = self.launches, some.events
         starts: list[Any] = [event.ts for event in events]
         lengths = [event.dur or 0 for event in events]
-        threads = [*map(launches.threads.__getitem__, some.threads)]
+        thread = some.only_thread
+        threads = (
+            [*map(launches.threads.__getitem__, some.threads)]
+            if thread is None
+            else [launches.threads[thread]] * len(events)
+        )
         self._take_calls(RUNTIME_CALL, some, lengths)
         correlations: Any = correlations_of(events)
         if None in correlations:
@@ -429,18 +434,17 @@ class _Reader:
         events = some.events
         if not events:
             return
-        pids, tids = [event.pid for event in events], [event.tid for event in events]
         names: list[Any] = [*map(self.plain_names.get, [event.name for event in events])]
         if None in names:
             for row, event in enumerate(events):
                 if names[row] is None:
                     names[row] = self._name(event)
                     self._take_named(some.indices[row], event)
-        if pids.count(pids[0]) == tids.count(tids[0]) == len(events):
+        if some.only_thread is not None:
             self._ranges_of(self.threads, events[0]).extend(events, names, some.indices)
             return
         rows_by_thread: dict[object, list[int]] = {}
-        for row, thread in enumerate(zip(pids, tids, strict=True)):
+        for row, thread in enumerate(some.threads):
             rows_by_thread.setdefault(thread, []).append(row)
         for rows in rows_by_thread.values():
             own = [*map(events.__getitem__, rows)]
@@ -502,16 +506,17 @@ class _Reader:
 
     def _take_calls(self, kind: int, some: Events, lengths: list[float]) -> None:
         """Takes the calls that are long enough to cover a part of a gap."""
+        if max(lengths, default=0) < _LEAST_CALL_US:
+            return
         flags = bytes(map(_LEAST_CALL_US.__le__, lengths))
-        if 1 in flags:
-            calls, long = self.host_calls, Events()
-            long.events += compress(some.events, flags)
-            calls.start.fromlist([event.ts for event in long.events])
-            calls.length.extend(compress(lengths, flags))
-            calls.kind += bytes((kind,)) * len(long)
-            calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
-            calls.event_index.extend(compress(some.indices, flags))
-            calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
+        calls, long = self.host_calls, Events()
+        long.events += compress(some.events, flags)
+        calls.start.fromlist([event.ts for event in long.events])
+        calls.length.extend(compress(lengths, flags))
+        calls.kind += bytes((kind,)) * len(long)
+        calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
+        calls.event_index.extend(compress(some.indices, flags))
+        calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
 
     def _ranges_of(self, threads: Threads, event: Event) -> Ranges:
         """Returns the ranges of the thread of an event."""

@@ -91,7 +91,7 @@ class _UsualKernelArgs(KernelArgs, gc=False, kw_only=True):
     occupancy: int | float | None = msgspec.field(default=None, name="est. achieved occupancy %")
 
 
-_Stated = int | str | None
+_StatedValue = int | str | None
 
 
 class Args(msgspec.Struct, gc=False, frozen=True):
@@ -99,19 +99,19 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     it; other types where the file has others.
     """
 
-    collective: _Stated = msgspec.field(default=None, name="Collective name")
-    elements_in: _Stated = msgspec.field(default=None, name="In msg nelems")
-    elements_out: _Stated = msgspec.field(default=None, name="Out msg nelems")
-    dtype: _Stated = None
-    group_size: _Stated = msgspec.field(default=None, name="Group size")
-    group: _Stated = msgspec.field(default=None, name="Process Group Name")
-    description: _Stated = msgspec.field(default=None, name="Process Group Description")
-    ranks: _Stated = msgspec.field(default=None, name="Process Group Ranks")
-    communicator: _Stated = msgspec.field(default=None, name="Comms Id")
-    source: _Stated = msgspec.field(default=None, name="Src Rank")
-    target: _Stated = msgspec.field(default=None, name="Dst Rank")
-    splits_in: _Stated = msgspec.field(default=None, name="In split size")
-    splits_out: _Stated = msgspec.field(default=None, name="Out split size")
+    collective: _StatedValue = msgspec.field(default=None, name="Collective name")
+    elements_in: _StatedValue = msgspec.field(default=None, name="In msg nelems")
+    elements_out: _StatedValue = msgspec.field(default=None, name="Out msg nelems")
+    dtype: _StatedValue = None
+    group_size: _StatedValue = msgspec.field(default=None, name="Group size")
+    group: _StatedValue = msgspec.field(default=None, name="Process Group Name")
+    description: _StatedValue = msgspec.field(default=None, name="Process Group Description")
+    ranks: _StatedValue = msgspec.field(default=None, name="Process Group Ranks")
+    communicator: _StatedValue = msgspec.field(default=None, name="Comms Id")
+    source: _StatedValue = msgspec.field(default=None, name="Src Rank")
+    target: _StatedValue = msgspec.field(default=None, name="Dst Rank")
+    splits_in: _StatedValue = msgspec.field(default=None, name="In split size")
+    splits_out: _StatedValue = msgspec.field(default=None, name="Out split size")
 
 
 class CallArgs(msgspec.Struct, gc=False):
@@ -148,6 +148,14 @@ class Events:
     def threads(self) -> Iterator[tuple[object, object]]:
         """The process and thread of each."""
         return zip([event.pid for event in self.events], [event.tid for event in self.events], strict=True)
+
+    @property
+    def only_thread(self) -> tuple[object, object] | None:
+        """The process and thread of all, as in most batches; None where they differ."""
+        events = self.events
+        pids, tids = [event.pid for event in events], [event.tid for event in events]
+        is_one = bool(events) and pids.count(pids[0]) == tids.count(tids[0]) == len(events)
+        return (pids[0], tids[0]) if is_one else None
 
 
 class DeviceEvents(Events):
@@ -355,7 +363,7 @@ _KERNEL_ARGS = msgspec.json.Decoder(KernelArgs)
 _USUAL_KERNEL_ARGS = msgspec.json.Decoder(_UsualKernelArgs)
 _ARGS, _CALL_ARGS = msgspec.json.Decoder(Args), msgspec.json.Decoder(CallArgs)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
-_USUAL_CORRELATED = msgspec.json.Decoder(_UsualCorrelated)
+_USUAL_CORRELATED = msgspec.json.Decoder(list[_UsualCorrelated])
 
 
 def decode_file(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
@@ -432,7 +440,8 @@ def batches(
         while events is None:
             end, next_start = _find_boundary(view, at + batch_bytes)
             try:
-                events = _decode_events(b"[" + bytes(view[at:end]) + b"]", damage, first_event, view, at - 1)
+                text = b"".join((b"[", view[at:end], b"]"))
+                events = _decode_events(text, damage, first_event, view, at - 1)
             except msgspec.ValidationError as error:
                 raise _refusal(path, error, first_event) from None
             except RecursionError:
@@ -575,7 +584,7 @@ def _unusual_args(raw: bytes | msgspec.Raw) -> Args:
 @cache
 def _any_args() -> msgspec.json.Decoder[Any]:
     names = zip(Args.__struct_fields__, Args.__struct_encode_fields__, strict=True)
-    fields = [(name, Any, msgspec.field(default=None, name=written)) for name, written in names]
+    fields = [(name, Any, msgspec.field(default=None, name=key)) for name, key in names]
     return msgspec.json.Decoder(msgspec.defstruct("AnyArgs", fields, gc=False))
 
 
@@ -596,11 +605,13 @@ def _utf8(raw: msgspec.Raw) -> bytes:
 
 def correlations_of(events: Sequence[Event]) -> Sequence[int | None]:
     """Returns the correlations of launches; None for one that has none."""
-    decode = _USUAL_CORRELATED.decode
     try:
-        return [decode(event.args).correlation for event in events]
+        # All at once: they are read in three fifths of the time of one by one.
+        text = b"".join((b"[", b",".join([event.args for event in events]), b"]"))
+        correlations = [one.correlation for one in _USUAL_CORRELATED.decode(text)]
     except (ValueError, RecursionError):
-        return [*map(correlation_of, events)]
+        correlations = []
+    return correlations if len(correlations) == len(events) else [*map(correlation_of, events)]
 
 
 def correlation_of(event: Event) -> int | None:

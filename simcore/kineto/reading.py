@@ -6,6 +6,7 @@ import gc
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import compress, repeat
 from operator import add, is_not, itemgetter, lt
 from typing import Any
@@ -32,6 +33,7 @@ from simcore.kineto.events import (
 )
 from simcore.kineto.gaps import (
     LEAST_CALL_NS,
+    Call,
     HostActivity,
     HostCalls,
     Launch,
@@ -51,8 +53,9 @@ from simcore.kineto.host import (
     Ranges,
     Surroundings,
     Threads,
+    annotations_of,
     find_surroundings,
-    host_columns,
+    lane_columns,
     launchers_of,
     outermost,
     thread_words,
@@ -94,7 +97,14 @@ from simcore.kineto.vocabulary import (
     phase_of,
     reduced_dtype,
 )
-from simcore.measured.columns import CollectiveInfo, DeviceColumns, HostColumns, OpColumns
+from simcore.measured.columns import (
+    CollectiveInfo,
+    DeviceColumns,
+    HostColumns,
+    HostLane,
+    LaneColumns,
+    OpColumns,
+)
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.records import NamedTuple, replace
 from simcore.units import plural
@@ -220,6 +230,7 @@ class _Reader:
             raise InputError(Diagnostic("error", "value-too-large", message, path))
         _check_rank(path, self.who, damage)
         self.base = int(base)
+        self.all_ns = partial(_all_ns, self.base)
         self.pool = Pool()
         # The names of host operations, equal ones as one object; and those that may state the size of a
         # collective.
@@ -228,6 +239,8 @@ class _Reader:
         self.rows = DeviceRows()
         self.launches = Launches()
         self.launchers: dict[object, int] = {}
+        # The calls that gaps name, with their threads.
+        self.named_calls: list[tuple[object, Call]] = []
         # Calls of the host that may explain gaps of a device, besides operations and annotations.
         self.host_calls = HostCalls(self.launches.threads)
         self.flows = Flows()
@@ -398,7 +411,12 @@ class _Reader:
         launches, events = self.launches, some.events
         starts: list[Any] = [event.ts for event in events]
         lengths = [event.dur or 0 for event in events]
-        threads = [*map(launches.threads.__getitem__, some.threads)]
+        thread = some.only_thread
+        threads = (
+            [*map(launches.threads.__getitem__, some.threads)]
+            if thread is None
+            else [launches.threads[thread]] * len(events)
+        )
         self._take_calls(RUNTIME_CALL, some, lengths)
         correlations: Any = correlations_of(events)
         if None in correlations:
@@ -416,18 +434,17 @@ class _Reader:
         events = some.events
         if not events:
             return
-        pids, tids = [event.pid for event in events], [event.tid for event in events]
         names: list[Any] = [*map(self.plain_names.get, [event.name for event in events])]
         if None in names:
             for row, event in enumerate(events):
                 if names[row] is None:
                     names[row] = self._name(event)
                     self._take_named(some.indices[row], event)
-        if pids.count(pids[0]) == tids.count(tids[0]) == len(events):
+        if some.only_thread is not None:
             self._ranges_of(self.threads, events[0]).extend(events, names, some.indices)
             return
         rows_by_thread: dict[object, list[int]] = {}
-        for row, thread in enumerate(zip(pids, tids, strict=True)):
+        for row, thread in enumerate(some.threads):
             rows_by_thread.setdefault(thread, []).append(row)
         for rows in rows_by_thread.values():
             own = [*map(events.__getitem__, rows)]
@@ -490,16 +507,17 @@ class _Reader:
 
     def _take_calls(self, kind: int, some: Events, lengths: list[float]) -> None:
         """Takes the calls that are long enough to cover a part of a gap."""
+        if max(lengths, default=0) < _LEAST_CALL_US:
+            return
         flags = bytes(map(_LEAST_CALL_US.__le__, lengths))
-        if 1 in flags:
-            calls, long = self.host_calls, Events()
-            long.events += compress(some.events, flags)
-            calls.start.fromlist([event.ts for event in long.events])
-            calls.length.extend(compress(lengths, flags))
-            calls.kind += bytes((kind,)) * len(long)
-            calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
-            calls.event_index.extend(compress(some.indices, flags))
-            calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
+        calls, long = self.host_calls, Events()
+        long.events += compress(some.events, flags)
+        calls.start.fromlist([event.ts for event in long.events])
+        calls.length.extend(compress(lengths, flags))
+        calls.kind += bytes((kind,)) * len(long)
+        calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
+        calls.event_index.extend(compress(some.indices, flags))
+        calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
 
     def _ranges_of(self, threads: Threads, event: Event) -> Ranges:
         """Returns the ranges of the thread of an event."""
@@ -560,16 +578,7 @@ class _Reader:
         if not -MOST_US < us < MOST_US:
             message = f"event {event_index}: found a time of {us} us, expected at most {MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
-        whole_us = int(us)
-        ns = whole_us * 1000 if whole_us == us else round(us * 1000)
-        return ns + (self.base if base is None else base)
-
-    def _all_ns(self, times: Sequence[float]) -> list[int]:
-        """Returns times that are known to fit as ns."""
-        base = self.base
-        if min(times, default=0) > -_EXACT_US and max(times, default=0) < _EXACT_US:
-            return [round(us * 1000) + base for us in times]
-        return [self._ns(0, us) for us in times]
+        return _exact_ns(us) + (self.base if base is None else base)
 
     # -- a device --------------------------------------------------------------------
 
@@ -615,8 +624,8 @@ class _Reader:
         launches = self.launches
         launches.select(rows.correlation)
         self.launchers = launchers_of(launches.on)
-        host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
-        launch_times = LaunchTimes(launches, self.launchers, self._all_ns)
+        host = HostColumns(self._lane(), thread_words(self.launchers))
+        launch_times = LaunchTimes(launches, self.launchers, self.all_ns)
         threads = self.threads, self.ranges
         around = find_surroundings(threads, launches.time, launches.on, self.flows) if launches else []
         # Behind those of all launches that of none.
@@ -634,6 +643,18 @@ class _Reader:
             self._device(rows.select(some), device_id, around, launch_times, host)
             for device_id, some in devices.items()
         ]
+
+    def _lane(self) -> HostLane:
+        """Returns what the host did. It holds neither this reader nor the bytes of the file."""
+        launchers, named_calls, ns = self.launchers, self.named_calls, self.all_ns
+        operations, annotations = [*map(self.threads.get, launchers)], annotations_of(self.ranges)
+
+        def make() -> LaneColumns:
+            columns = lane_columns(operations, annotations, ns)
+            add_calls(columns, named_calls, launchers)
+            return columns
+
+        return HostLane(make)
 
     def _device(
         self,
@@ -663,7 +684,7 @@ class _Reader:
         columns = DeviceColumns(
             stream=rows.stream, correlation=correlation, operation=operation, layer=layer, bytes=rows.bytes,
             grid=rows.grid, block=rows.block, occupancy=rows.occupancy,
-            memory=self.allocations.columns_of(device, (self.threads, self.ranges), self._all_ns),
+            memory=self.allocations.columns_of(device, (self.threads, self.ranges), self.all_ns),
             host=launch_times.of_rows(host, launch_rows),
         )  # fmt: skip
         for op in compress(range(count), rows.is_copy):
@@ -704,7 +725,7 @@ class _Reader:
         group, shape, dtype = ops.group[:], ops.shape[:], ops.dtype[:]
         sizes: dict[int, CallSize] | None = None
         # What follows from the texts of a kernel, once for all that are alike.
-        made: dict[tuple[object, ...], _CollectiveRow | None] = {}
+        row_by_key: dict[tuple[object, ...], _CollectiveRow | None] = {}
         for op in some:
             if rows.is_copy[op]:
                 continue
@@ -725,9 +746,9 @@ class _Reader:
                     )
                 size = sizes.get(correlation[op])
             key = name[op], id(args), annotated[op], size
-            if key not in made:
-                made[key] = self._collective_row(self._collective(name[op], args, annotated[op], size))
-            row_of_op = made[key]
+            if key not in row_by_key:
+                row_by_key[key] = self._collective_row(self._collective(name[op], args, annotated[op], size))
+            row_of_op = row_by_key[key]
             if row_of_op is None:
                 continue
             collective, group[op], ops.stated_category[op], dtype[op], shape[op] = row_of_op
@@ -798,10 +819,9 @@ class _Reader:
             if row >= 0 and -MOST_US < over[row] < MOST_US:
                 launches[op] = Launch(self._ns(0, over[row]), self.launches.thread_of(row))
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
-        host = HostActivity(self.threads, self.ranges, self.host_calls, self.step_names.fit, self._all_ns)
+        host = HostActivity(self.threads, self.ranges, self.host_calls, self.step_names.fit, self.all_ns)
         columns.gaps, named_calls = gap_columns(gaps, launches, host, words)
-        if columns.host is not None:
-            add_calls(columns.host, named_calls, self.launchers)
+        self.named_calls += named_calls
 
     def _process(self) -> int | None:
         """Returns the process that launched, else that ran operations: that of most threads."""
@@ -921,6 +941,18 @@ class _Reader:
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.diagnostics.append(Diagnostic(severity, code, message, self.path))
+
+
+def _exact_ns(us: float) -> int:
+    whole_us = int(us)
+    return whole_us * 1000 if whole_us == us else round(us * 1000)
+
+
+def _all_ns(base: int, times: Sequence[float]) -> list[int]:
+    """Returns times that are known to fit as ns. base: ns that are added to each."""
+    if min(times, default=0) > -_EXACT_US and max(times, default=0) < _EXACT_US:
+        return [round(us * 1000) + base for us in times]
+    return [_exact_ns(us) + base for us in times]
 
 
 def _order_of(rows: DeviceRows) -> list[int] | None:

@@ -150,10 +150,15 @@ class Prices(Struct):
         """
         cache: dict[object, OpTraffic] = {}
         jitter = self.jitter
+        # By rank class and cost, scaled: without jitter all ops of a cost move the same.
+        known_traffic: dict[tuple[int, int], OpTraffic] = {}
 
         def transmission(class_id: int, op: int) -> OpTraffic:
             rank_class = folding.classes[class_id]
-            cost = program.costs[program.stages[rank_class.stage].ops.cost[op]]
+            cost_index = program.stages[rank_class.stage].ops.cost[op]
+            if (class_id, cost_index) in known_traffic:
+                return known_traffic[class_id, cost_index]
+            cost = program.costs[cost_index]
             key: object
             if isinstance(cost, CollectiveCost):
                 group = folding.group_classes[rank_class.groups[cost.group]]
@@ -169,8 +174,11 @@ class Prices(Struct):
                 key = (link.shape, link.ports, cost.bytes)
                 if key not in cache:
                     cache[key] = sharing.transfer(link.shape, link.ports, cost.bytes)
-            noise = 1.0 if jitter is None else jitter.factors(class_id, program, folding)[op]
-            return cache[key].scaled(self.comm_scale * noise)
+            if jitter is not None:
+                noise = jitter.factors(class_id, program, folding)[op]
+                return cache[key].scaled(self.comm_scale * noise)
+            known_traffic[class_id, cost_index] = scaled_traffic = cache[key].scaled(self.comm_scale)
+            return scaled_traffic
 
         return transmission
 

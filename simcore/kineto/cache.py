@@ -36,12 +36,12 @@ from simcore.measured.columns import (
     OpColumns,
     made_lane,
 )
-from simcore.measured.step_columns import KIND_WORDS, CallColumns, CallKey, StepColumns
+from simcore.measured.step_columns import KIND_WORDS, CallColumns, CallKey, CallKind, StepColumns
 from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 18
+_VERSION = 19
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -87,7 +87,8 @@ class _CachedSteps(msgspec.Struct):
     columns: list[bytes]
     """Number, start and end, then what was spent by kind."""
     calls: list[tuple[CallKey, list[bytes]]]
-    """Row, start, end and idle time of the calls of each group."""
+    """The columns of the calls of each group."""
+    kinds: list[tuple[CollectiveInfo, str]]
 
 
 class _CachedRecording(msgspec.Struct):
@@ -360,10 +361,11 @@ def _encode_steps(steps: StepColumns) -> _CachedSteps:
     columns = [steps.step, steps.start, steps.end, *steps.spent]
     calls = [
         ((operation, None if group is None else _utf8(group), ranks, peer),
-         [some.row.tobytes(), some.start.tobytes(), some.end.tobytes(), some.idle.tobytes()])
+         [column.tobytes() for column in some.columns])
         for (operation, group, ranks, peer), some in steps.calls.items()
     ]  # fmt: skip
-    return _CachedSteps([column.tobytes() for column in columns], calls)
+    kinds = [(kind.info, _utf8(kind.name)) for kind in steps.kinds]
+    return _CachedSteps([column.tobytes() for column in columns], calls, kinds)
 
 
 def _decode_steps(cached: _CachedSteps) -> StepColumns:
@@ -374,11 +376,14 @@ def _decode_steps(cached: _CachedSteps) -> StepColumns:
     if lengths != {len(step)} or len(spent) != len(KIND_WORDS):
         raise ValueError("columns of different lengths")
     for some in calls.values():
-        if {len(some.start), len(some.end), len(some.idle)} != {len(some.row)}:
+        if len(set(map(len, some.columns))) > 1:
             raise ValueError("columns of different lengths")
         if not 0 <= min(some.row, default=0) <= max(some.row, default=0) < max(len(step), 1):
             raise ValueError("calls of no step")
-    return StepColumns(step, start, end, spent, calls)
+        if not 0 <= min(some.kind, default=0) <= max(some.kind, default=0) < max(len(cached.kinds), 1):
+            raise ValueError("calls of no kind")
+    kinds = [CallKind(*kind) for kind in cached.kinds]
+    return StepColumns(step, start, end, spent, calls, kinds)
 
 
 def _encode_host(host: HostColumns) -> _CachedHost:

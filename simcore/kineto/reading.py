@@ -466,8 +466,9 @@ class _Reader:
             self.sized_names.add(name)
         args = call_args_of(event)
         self._take_size(event_index, event, call_size(name, args))
-        if name == CALL:
-            key = key_of(args.external)
+        key = key_of(args.external)
+        # Without a key it would be the call of all kernels that have none either.
+        if name == CALL and key is not None:
             self.calls[key] = self.same_args.args_of(event)
             self.call_sequences.pop(key, None)
             if args.sequence is not None:

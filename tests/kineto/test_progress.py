@@ -167,6 +167,7 @@ def test_a_set_is_read_in_processes_behind_a_screen(tmp_path: Path) -> None:
     script = tmp_path / "read.py"
     script.write_text(_BEHIND_A_SCREEN)
     folder = Path(__file__).parent / "cases" / "eager_send"
-    done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, timeout=60)  # fmt: skip
+    here = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, env=here, timeout=60)
     assert done.stdout == "2\n"

@@ -89,7 +89,7 @@ class HistoryRun:
 class _HistoryIndex(NamedTuple):
     """A history by what its runs are looked for by."""
 
-    count: int
+    size: int
     """How many it had."""
     runs_of_label: dict[str | None, list[HistoryRun]]
     numbered_runs: list[HistoryRun]
@@ -302,7 +302,7 @@ class Session:
         if run.model.model_figures is None:
             return ""
         # Imported here: a run of a model has loaded it.
-        from simcore.model.training import DEFAULT_GPU
+        from simcore.model.resolving import DEFAULT_GPU
 
         return printable(run.parameters.gpu or DEFAULT_GPU, 20)
 
@@ -368,7 +368,7 @@ class Session:
     @property
     def _index(self) -> _HistoryIndex:
         """The runs by what they are looked for by: a search of ten thousand steps would take 28 ms a key."""
-        if self._made_index is None or len(self.history) != self._made_index.count:
+        if self._made_index is None or len(self.history) != self._made_index.size:
             runs_of_label: dict[str | None, list[HistoryRun]] = {}
             for run in self.history:
                 runs_of_label.setdefault(run.label, []).append(run)

@@ -31,8 +31,10 @@ from simcore.measured.columns import (
     DeviceColumns,
     GapColumns,
     HostColumns,
+    LaneColumns,
     MemoryColumns,
     OpColumns,
+    made_lane,
 )
 from simcore.measured.step_columns import KIND_WORDS, CallColumns, CallKey, CallKind, StepColumns
 from simcore.records import replace
@@ -134,10 +136,8 @@ _INT_COLUMNS = {
     "start": "q", "end": "q", "line": "q", "batch": "q", "chunk": "q", "stated": "B", "step": "q",
     "stream": "q", "correlation": "q", "bytes": "q", "occupancy": "h",
 }  # fmt: skip
-_HOST_INT_COLUMNS = {
-    "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
-    "launcher": "i",
-}  # fmt: skip
+_LANE_INT_COLUMNS = {"start": "q", "end": "q", "thread": "i", "line": "q"}
+_LAUNCH_INT_COLUMNS = {"launch": "q", "launched": "q", "launcher": "i"}
 _MEMORY_INT_COLUMNS = ("time", "bytes", "address", "allocated", "reserved")
 _GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
 _STEP_COLUMNS = 5
@@ -388,10 +388,12 @@ def _decode_steps(cached: _CachedSteps) -> StepColumns:
 
 def _encode_host(host: HostColumns) -> _CachedHost:
     texts: dict[str, int] = {}
-    names = array("i", (texts.setdefault(name, len(texts)) for name in host.name)).tobytes()
+    lane = host.lane.columns
+    names = array("i", (texts.setdefault(name, len(texts)) for name in lane.name)).tobytes()
     return _CachedHost(
         [_utf8(text) for text in texts], [_utf8(text) for text in host.threads], names,
-        {name: getattr(host, name).tobytes() for name in _HOST_INT_COLUMNS},
+        {name: getattr(lane, name).tobytes() for name in _LANE_INT_COLUMNS}
+        | {name: getattr(host, name).tobytes() for name in _LAUNCH_INT_COLUMNS},
     )  # fmt: skip
 
 
@@ -423,13 +425,14 @@ def _decode_host(cached: _CachedHost, count: int) -> HostColumns:
     """Returns cached host columns. Raises ValueError where columns do not fit together. count: operations of
     the device.
     """
-    int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _HOST_INT_COLUMNS.items()}
+    of_lane, of_device = (
+        {name: array(kind, cached.int_columns[name]) for name, kind in kinds.items()}
+        for kinds in (_LANE_INT_COLUMNS, _LAUNCH_INT_COLUMNS)
+    )
     names = [cached.texts[at] for at in array("i", cached.name)]
-    lengths = {len(int_columns[name]) for name in ("start", "end", "thread", "line")}
-    of_device = {len(int_columns[name]) for name in ("launch", "launched", "launcher")}
-    if lengths != {len(names)} or of_device != {count}:
+    if {*map(len, of_lane.values())} != {len(names)} or {*map(len, of_device.values())} != {count}:
         raise ValueError("columns of different lengths")
-    return HostColumns(names, threads=cached.threads, **int_columns)
+    return HostColumns(made_lane(LaneColumns(names, **of_lane)), cached.threads, **of_device)
 
 
 def _utf8(text: str) -> str:

@@ -166,7 +166,8 @@ class Recording(Struct):
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
         inside: range | list[int] = range(len(ops))
-        if self.step.count(step_number) < len(ops) or not (ops.start[-1] < last and min(ops.end) > first):
+        is_other = self.step.count(step_number) < len(ops)
+        if is_other or (len(ops) and not (ops.start[-1] < last and min(ops.end) > first)):
             inside = [
                 op for op in compress(range(len(ops)), map(step_number.__eq__, self.step))
                 if (ops.start[op] < last and ops.end[op] > first)

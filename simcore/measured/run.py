@@ -215,19 +215,7 @@ def make_run(
     timed = any(rank.timed for rank in ranks)
     concurrent = True
     if timed:
-        # Ranks of one step wait for each other at its end: their times overlap.
-        gap = largest_gap((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
-        if together is not False:
-            shifted = _on_one_clock(ranks, degrees, gap > 0, say)
-            gap = gap if shifted is None else 0
-            ranks = shifted or ranks
-        concurrent = gap == 0
-        if not concurrent:
-            message = (
-                f"the ranks did not run at the same time (up to {duration(gap)} lie between them): they were "
-                "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
-            )
-            say("warning", "not-concurrent", message, "ranks did not run at one time")
+        ranks, concurrent = _align_clocks(ranks, degrees, together, say)
     # The clocks of hosts are the same in all iterations, whichever is shown.
     rank_steps = () if is_plan else summarize_iterations(ranks)
     iteration = parse_iteration(step, path, rank_steps)
@@ -245,23 +233,50 @@ def make_run(
         ranks = [_set_slot_times(rank) for rank in ranks]
         message = "the file has no times: the order of the operations is shown, and no step time"
         say("warning", "untimed-schedule", message)
+    _say_steps(ranks, bool(rank_steps), timed and not is_plan, say)
+    if not is_plan:
+        _say_layout(stated_degrees, degrees, ranks, say)
+    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
+                       (*notes, *merge_repeated(diagnostics)), rank_steps=rank_steps,
+                       iteration=iteration)  # fmt: skip
+
+
+def _align_clocks(
+    ranks: list[RankTrace], degrees: Degrees, together: bool | None, say: Say
+) -> tuple[list[RankTrace], bool]:
+    """Returns (the ranks on one clock where their clocks can be aligned, whether they have a common time),
+    and reports where they have none. together: as in `make_run`.
+    """
+    # Ranks of one step wait for each other at its end: their times overlap.
+    gap = largest_gap((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
+    if together is not False:
+        shifted = _on_one_clock(ranks, degrees, gap > 0, say)
+        gap = gap if shifted is None else 0
+        ranks = shifted or ranks
+    concurrent = gap == 0
+    if not concurrent:
+        message = (
+            f"the ranks did not run at the same time (up to {duration(gap)} lie between them): they were "
+            "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
+        )
+        say("warning", "not-concurrent", message, "ranks did not run at one time")
+    return ranks, concurrent
+
+
+def _say_steps(ranks: Sequence[RankTrace], can_open_one: bool, is_timed_run: bool, say: Say) -> None:
+    """Reports how many steps are shown as one. can_open_one: whether --step can."""
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
     if steps > 1:
-        more = "; --step N opens one of them" if rank_steps else ""
+        more = "; --step N opens one of them" if can_open_one else ""
         message = f"found {steps} optimizer steps: all of them are shown as one step{more}"
         say("note", "several-steps", message)
-    elif steps == 1 and timed and not is_plan and not rank_steps:
+    elif steps == 1 and is_timed_run and not can_open_one:
         # This assumption comes first: all others are of this step, and no run can check it.
         message = (
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
             "like this, too; all figures hang on it"
         )
         say("note", "step-assumed", message, "all steps are like the one recorded: all figures hang on it")
-    if not is_plan:
-        _say_layout(stated_degrees, degrees, ranks, say)
-    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *merge_repeated(diagnostics)), rank_steps=rank_steps,
-                       iteration=iteration)  # fmt: skip
 
 
 def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:

@@ -163,6 +163,9 @@ def summarize_steps(
                     idle_call[0].idle[idle_call[1]] = 0
                 columns.idle[-1] = first - before
                 idle_call = columns, len(columns.idle) - 1, end
+        if first > last:
+            # A copy that begins when its step is over, beside the next one.
+            continue
         if kind < _COMPUTES and last > compute_over:
             sums[kind] += last - (first if first > compute_over else compute_over)
             compute_over = last

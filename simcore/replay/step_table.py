@@ -223,22 +223,19 @@ class StepTable:
     def _middles(self) -> list[list[int]]:
         """By rank and kind the ns in the middle of the steps."""
         stride = -(-len(self) // _MOST_SORTED)
-        return [
-            [_median(ns[::stride]) for ns in (*kinds, waits)]
-            for kinds, waits in zip(self.by_kind, self.waits, strict=True)
-        ]
+        return [[_median(ns[::stride]) for ns in kinds] for kinds in self.by_kind]
 
     def find_difference(self, row: int) -> Difference | None:
         """Returns what differs most in a step: of a longer one than the median what takes longer on some
-        rank, of a shorter one what takes less; waiting, which follows from that, only where nothing else
-        differs. None where nothing does.
+        rank, of a shorter one what takes less; None where nothing does. Waiting is none of it, as it follows
+        from the rest.
         """
         sign = -1 if self.ns[row] < self.median_ns else 1
         best: tuple[int, str, int] | None = None
         for index, (kinds, middles) in enumerate(zip(self.by_kind, self._middles, strict=True)):
             if self.lengths[index][row] == ABSENT:
                 continue
-            for kind, (ns, middle) in enumerate(zip(kinds, middles, strict=False)):
+            for kind, (ns, middle) in enumerate(zip(kinds, middles, strict=True)):
                 by = sign * (ns[row] - middle)
                 if by > 0 and (best is None or by > best[0]):
                     best = by, KIND_WORDS[kind], self.ranks[index]

@@ -66,8 +66,8 @@ def _sniff(head: FileHead) -> bool:
     return len({cell.strip(' \t"').lower() for cell in cells} & {*NEEDED}) > 2
 
 
-FORMAT: Format = Format(
-    "a CSV of spans", _sniff, kind="profile", key="span-csv", words="CSV of spans", spans=read
+FORMATS = (
+    Format("a CSV of spans", _sniff, kind="profile", key="span-csv", words="CSV of spans", spans=read),
 )
 
 

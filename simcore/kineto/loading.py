@@ -20,6 +20,7 @@ from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import ProfilerFile
+from simcore.processes import start_tracker
 from simcore.records import NamedTuple
 from simcore.units import byte_size
 from simcore.workload.formats import Format, format_of
@@ -263,6 +264,8 @@ def _read_in_processes(
         threading.active_count() == 1 + progress.looks_for_keys
         and "fork" in multiprocessing.get_all_start_methods()
     )
+    if not alone:
+        start_tracker()
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, context, _begin, (progress if alone else None,)) as pool:

@@ -11,6 +11,7 @@ from simcore.engine import Engine, Times
 from simcore.engine.pricing import Prices
 from simcore.folding import Folding
 from simcore.networks import Network, Sharing
+from simcore.networks.model import KnownPaths
 from simcore.program import Program
 from simcore.program.overrides import Overrides
 from simcore.records import NamedTuple
@@ -98,7 +99,7 @@ class RunPricing:
             self._begin_with(changes)
             return
         prices = Prices(network, overrides.compute_scale, overrides.comm_scale, jitter)
-        self._durations = prices.durations(program, folding)
+        self._durations = prices.durations(program, folding, self._sharing is not None)
         if self._sharing is not None:
             self._sharing.check_size(program, folding)
             self._traffic_of = prices.transmissions(program, folding, self._sharing)
@@ -111,7 +112,9 @@ class RunPricing:
                 self._traffic_of = self._changed_traffic(change)
 
     def durations(self, change: DurationChange | None = None) -> Sequence[Sequence[int]]:
-        """Returns per rank class the ns of each op on an idle network; 0 for collectives in queues."""
+        """Returns per rank class the ns of each op on an idle network; 0 for collectives in queues, and for
+        what shares the network.
+        """
         if change is None:
             return self._durations
         cache: dict[tuple[int, int], Sequence[int]] = {}
@@ -138,15 +141,22 @@ class RunPricing:
         if self._sharing is not None and self._other_job is not None:
             return self._run_together(self._other_job, cancelled, change)
         if self._sharing is not None:
+            from simcore.engine.own_links import OwnLinks
             from simcore.engine.shared_queue import Traffic
 
             engine = _sharing_engine(program)
             transmissions = self._changed_traffic(change)
             while True:
-                traffic = Traffic(transmissions, self._sharing.make_transport(folding))
-                self.transport = traffic.transport
-                times = engine(program, folding, durations, traffic, cancelled).run()
-                if not self._sharing.refine(self.transport):
+                transport = self.transport = self._sharing.make_transport(folding)
+                traffic = Traffic(transmissions, transport)
+                if isinstance(transport, KnownPaths):
+                    own_links = OwnLinks(program, folding, durations, transmissions, transport)
+                    traffic = Traffic(transmissions, transport, own_links.groups)
+                    times = engine(program, folding, own_links.durations, traffic, cancelled).run()
+                    own_links.carry(times)
+                else:
+                    times = engine(program, folding, durations, traffic, cancelled).run()
+                if not self._sharing.refine(transport):
                     return times
         return Engine(program, folding, durations, cancelled).run()
 

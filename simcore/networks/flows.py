@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from simcore.cached_methods import cached_on
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError, printable
 from simcore.flows.collectives import (
@@ -161,14 +163,20 @@ class FlowNetwork(SimulatedAlone):
 
     def simulate_alone(self, ranks: Sequence[int], group_collective: GroupCollective) -> int:
         assert self.cluster.topology is not None
-        traffic = FlowTraffic(self.cluster.topology, replace(self.rules, detail="shares"))
-        gpus = list(map(self.gpu_of, ranks))
         collective = group_collective.collective
         algorithm = flow_algorithm(self.cluster, group_collective.shape, collective)
+        gpus = tuple(map(self.gpu_of, ranks))
+        rules = replace(self.rules, detail="shares")
         size = group_collective.size
-        start_collective(traffic, gpus, collective, size, lambda _: None, algorithm=algorithm)
-        traffic.run()
-        return traffic.last_end_ns
+        # A run and what is tried with it have the same ones.
+        known_ns = cached_on(self.cluster.topology, "alone", dict[object, int])
+        key = rules, gpus, collective, size, algorithm
+        if key not in known_ns:
+            traffic = FlowTraffic(self.cluster.topology, rules)
+            start_collective(traffic, gpus, collective, size, lambda _: None, algorithm=algorithm)
+            traffic.run()
+            known_ns[key] = traffic.last_end_ns
+        return known_ns[key]
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         """Returns the ns of a transfer in closed form, with what it costs to send."""
@@ -262,14 +270,15 @@ class FlowNetwork(SimulatedAlone):
         total = 0.0
         assert self.cluster.topology is not None
         per_server = self.cluster.topology.gpus_per_server
+        counts = [Counter(stage.ops.cost) for stage in program.stages]
         for rank_class in folding.classes:
             of_rank = 0.0
-            ops = program.stages[rank_class.stage].ops
-            for cost_index in ops.cost:
+            for cost_index, count in counts[rank_class.stage].items():
                 cost = program.costs[cost_index]
                 if isinstance(cost, CollectiveCost):
                     members = folding.group_classes[rank_class.groups[cost.group]].shape.members
-                    of_rank += estimate_flows(cost.collective, members, per_server) / max(members, 1)
+                    flows = estimate_flows(cost.collective, members, per_server)
+                    of_rank += count * flows / max(members, 1)
             total += of_rank * len(rank_class.ranks)
         return round(total)
 

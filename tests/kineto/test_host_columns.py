@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.kineto.host import Ranges, outermost
+from simcore.kineto import reading
+from simcore.kineto.host import Ranges, lane_columns, outermost
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 
@@ -109,6 +111,20 @@ def test_numbers_as_text_make_the_same_recording(seed: int) -> None:
     """The quick way takes numbers alone."""
     recordings = [_read(_events(random.Random(seed), as_text)) for as_text in (False, True)]
     assert recordings[0] == recordings[1]
+
+
+def test_what_the_host_did_is_made_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report does not ask; a process that reads for another sends the columns."""
+    made = []
+    monkeypatch.setattr(reading, "lane_columns", lambda *parts: made.append(1) or lane_columns(*parts))
+    (one,) = _read(_events(random.Random(1), as_text=False))
+    assert one.columns.host is not None
+    part = one.columns.host.part(range(len(one.ops)), (one.first_ns, one.last_ns)).shift(5)
+    assert not made
+    names = part.lane.columns.name
+    assert pickle.loads(pickle.dumps(part)) == part
+    assert names == part.lane.columns.name != []
+    assert made == [1]
 
 
 def test_of_launches_with_one_correlation_the_last_counts() -> None:

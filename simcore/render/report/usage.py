@@ -297,6 +297,7 @@ def _job_lines(two_jobs: TwoJobs, ports: Ports) -> list[str]:
         Field("alone", lambda job: duration(job.alone_ns)),
         Field("together", lambda job: duration(job.together_ns)),
         Field("change", lambda job: change_percent(job.alone_ns, job.together_ns) or "none"),
+        Field("assumed, of its file", lambda job: job.assumed, left=True),
     ]
     shared = [ports.all[index].name for index in two_jobs.shared_ports]
     names = ", ".join(shared[:_MOST_SHARED]) + (" ..." if len(shared) > _MOST_SHARED else "")
@@ -315,6 +316,7 @@ def _job_values(two_jobs: TwoJobs, ports: Ports) -> dict[str, Any]:
             "gpus": job.gpus.text(),
             "alone_ns": job.alone_ns,
             "together_ns": job.together_ns,
+            "assumed": job.assumed,
             "slowdown": job.together_ns / job.alone_ns if job.alone_ns else None,
         }
         for job in two_jobs.jobs

@@ -17,7 +17,7 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
-from simcore.simulation import Simulation, other_method, simulate, simulate_beside, stated_choice
+from simcore.simulation import Simulation, network_fields_of, other_method, simulate, simulate_like
 from simcore.trace.changes import Change
 from tests.executing.test_changes import compute, opened
 from tests.strategies import Cell, Row, make_workload
@@ -231,14 +231,14 @@ def test_what_is_tried_has_the_paths_of_the_run_on_either_side_of_the_threshold(
         monkeypatch.setattr("simcore.networks.flows.MOST_FLOWS_AT_FIRST", most)
         base = simulate(gradients, Parameters(cluster=FABRIC))
         parameters = replace(base.parameters, **change)  # type: ignore[arg-type]
-        beside, alone = simulate_beside(base, parameters), simulate(gradients, parameters)
+        beside, alone = simulate_like(base, change), simulate(gradients, parameters)
         assert base.setup.network.ecmp == beside.setup.network.ecmp == ecmp != alone.setup.network.ecmp
         assert beside.step_time_ns != alone.step_time_ns
         # Where they differ all the same, as in two runs of their own, words beside the difference say so.
         assert not other_method(base, beside)
         assert other_method(base, alone) in explained(base, alone)
         # A row that `t` opens states what it takes to be that run.
-        stated = replace(parameters, **stated_choice(beside))
+        stated = replace(parameters, **network_fields_of(beside))
         assert simulate(gradients, stated).step_time_ns == beside.step_time_ns
 
 

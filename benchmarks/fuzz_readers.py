@@ -581,7 +581,7 @@ def model(path: str, data: bytes) -> Any:
     """A model, and a step of it."""
     from simcore.diagnostics import UsageError
     from simcore.model.opening import read_model
-    from simcore.model.training import resolve_training
+    from simcore.model.resolving import resolve_training
     from simcore.parameters import Parameters
     from simcore.workload.model import ModelParameters
 

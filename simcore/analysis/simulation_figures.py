@@ -24,7 +24,6 @@ from simcore.analysis.blocks import add_header_fix
 from simcore.analysis.equal_ranks import ClassWaiting, find_waits
 from simcore.analysis.file_memory import make_memory_note
 from simcore.analysis.layers import LayerLines, LayerTable
-from simcore.analysis.microbatch_passes import Pass, find_passes
 from simcore.analysis.model_use import SimulatedModel
 from simcore.analysis.shape import SimulatedShape
 from simcore.analysis.variants import Variants
@@ -33,7 +32,7 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.program.ops import COMPUTE, LANE_OF_STREAM
 from simcore.records import replace
 from simcore.setup import Setup
-from simcore.simulation import Simulation, find_assumptions, simulate
+from simcore.simulation import Simulation, find_assumptions, simulate_beside
 from simcore.trace.contexts import DimensionUse, PortUse, TwoJobs
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse
     from simcore.analysis.fitting import MemorySaving
+    from simcore.analysis.microbatch_passes import Pass
     from simcore.analysis.model_figures import LowerBound
     from simcore.analysis.path_words import SimulatedPath
     from simcore.flows.traffic import FlowReport
@@ -285,12 +285,12 @@ class SimulationFigures(Run):
         """Returns the run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the
         ns.
 
-        Jitter leaves no ranks equal: such a run is returned as it is.
+        Jitter leaves no ranks equal, and on links all of them count: such a run is returned as it is.
         """
         simulation = self.simulation
-        if simulation.parameters.no_fold and not simulation.parameters.jitter:
-            folded = simulation.parameters.with_value("no_fold", False)
-            return simulate(simulation.workload, folded, cancelled)
+        parameters, needs_all = simulation.parameters, simulation.setup.rules.network.needs_all_ranks
+        if parameters.no_fold and not parameters.jitter and not needs_all:
+            return simulate_beside(simulation, parameters, cancelled)
         return simulation
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
@@ -365,11 +365,11 @@ class SimulationFigures(Run):
             return None
         from simcore.networks.flows import FlowNetwork
 
-        network, setup = self.simulation.network, self.simulation.setup
+        network = self.simulation.network
         if not isinstance(network, FlowNetwork) or network.slowed_rules(self.flow_report) is None:
             return None
-        parameters = replace(setup.parameters, congestion="dcqcn")
-        return simulate(setup.workload, parameters).step_time_ns
+        parameters = replace(self.simulation.parameters, congestion="dcqcn")
+        return simulate_beside(self.simulation, parameters).step_time_ns
 
     @cached_property
     def ports(self) -> Ports | None:
@@ -415,6 +415,9 @@ class SimulationFigures(Run):
     def passes(self, class_id: int) -> list[Pass]:
         """Returns when a class does the forward and backward of each micro-batch: see `Pass`."""
         if class_id not in self._passes:
+            # Imported here: a report names no pass.
+            from simcore.analysis.microbatch_passes import find_passes
+
             self._passes[class_id] = find_passes(self.simulation.timeline, class_id)
         return self._passes[class_id]
 
@@ -434,12 +437,11 @@ class SimulationFigures(Run):
         if not simulation.program.has_pipeline_schedule or simulation.layout.pp == 1:
             return None
         megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
-        if megatron or simulation.parameters.jitter > 0:
+        if megatron or simulation.parameters.jitter > 0 or simulation.has_many_flows:
             return None
-        # Folding gives the same figure at a fraction of the cost.
-        other = simulation.parameters.with_value("stage_layout", "megatron").with_value("no_fold", False)
+        other = simulation.parameters.with_value("stage_layout", "megatron")
         try:
-            return simulate(simulation.workload, other, cancelled).step_time_ns
+            return simulate_beside(simulation, other, cancelled).step_time_ns
         except UsageError:
             return None
 

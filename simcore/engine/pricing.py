@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter, mul
 from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
@@ -134,13 +135,12 @@ class Prices(Struct):
         for index, cost in enumerate(program.costs):
             if isinstance(cost, CollectiveCost) and cost.split_count > 1:
                 prices[index] = cost.share_of(prices[index][0]), prices[index][1]
-        column = [
-            round(prices[cost_index][0] * (prices[cost_index][1] * factor))
-            for cost_index, factor in zip(ops.cost, factors, strict=True)
-        ]
+        ns_of, scale_of = ([*map(itemgetter(index), prices)].__getitem__ for index in (0, 1))
+        scales = map(mul, map(scale_of, ops.cost), factors)
+        column = array("q", map(round, map(mul, map(ns_of, ops.cost), scales)))
         for op, ns in _packed_ns(program, rank_class, packed_ops):
             column[op] = round(ns * (prices[ops.cost[op]][1] * factors[op]))
-        return array("q", column)
+        return column
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing
@@ -150,10 +150,15 @@ class Prices(Struct):
         """
         cache: dict[object, OpTraffic] = {}
         jitter = self.jitter
+        # By rank class and cost, scaled: without jitter all ops of a cost move the same.
+        known_traffic: dict[tuple[int, int], OpTraffic] = {}
 
         def transmission(class_id: int, op: int) -> OpTraffic:
             rank_class = folding.classes[class_id]
-            cost = program.costs[program.stages[rank_class.stage].ops.cost[op]]
+            cost_index = program.stages[rank_class.stage].ops.cost[op]
+            if (class_id, cost_index) in known_traffic:
+                return known_traffic[class_id, cost_index]
+            cost = program.costs[cost_index]
             key: object
             if isinstance(cost, CollectiveCost):
                 group = folding.group_classes[rank_class.groups[cost.group]]
@@ -169,8 +174,11 @@ class Prices(Struct):
                 key = (link.shape, link.ports, cost.bytes)
                 if key not in cache:
                     cache[key] = sharing.transfer(link.shape, link.ports, cost.bytes)
-            noise = 1.0 if jitter is None else jitter.factors(class_id, program, folding)[op]
-            return cache[key].scaled(self.comm_scale * noise)
+            if jitter is not None:
+                noise = jitter.factors(class_id, program, folding)[op]
+                return cache[key].scaled(self.comm_scale * noise)
+            known_traffic[class_id, cost_index] = scaled_traffic = cache[key].scaled(self.comm_scale)
+            return scaled_traffic
 
         return transmission
 

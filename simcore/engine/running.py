@@ -11,6 +11,7 @@ from simcore.engine import Engine, Times
 from simcore.engine.pricing import Prices
 from simcore.folding import Folding
 from simcore.networks import Network, Sharing
+from simcore.networks.model import KnownPaths
 from simcore.program import Program
 from simcore.program.overrides import Overrides
 from simcore.records import NamedTuple
@@ -140,15 +141,22 @@ class RunPricing:
         if self._sharing is not None and self._other_job is not None:
             return self._run_together(self._other_job, cancelled, change)
         if self._sharing is not None:
+            from simcore.engine.own_links import OwnLinks
             from simcore.engine.shared_queue import Traffic
 
             engine = _sharing_engine(program)
             transmissions = self._changed_traffic(change)
             while True:
-                traffic = Traffic(transmissions, self._sharing.make_transport(folding))
-                self.transport = traffic.transport
-                times = engine(program, folding, durations, traffic, cancelled).run()
-                if not self._sharing.refine(self.transport):
+                transport = self.transport = self._sharing.make_transport(folding)
+                traffic = Traffic(transmissions, transport)
+                if isinstance(transport, KnownPaths):
+                    own_links = OwnLinks(program, folding, durations, transmissions, transport)
+                    traffic = Traffic(transmissions, transport, own_links.groups)
+                    times = engine(program, folding, own_links.durations, traffic, cancelled).run()
+                    own_links.carry(times)
+                else:
+                    times = engine(program, folding, durations, traffic, cancelled).run()
+                if not self._sharing.refine(transport):
                     return times
         return Engine(program, folding, durations, cancelled).run()
 

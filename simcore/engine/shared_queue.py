@@ -1,6 +1,6 @@
 """The event queue where transmissions slow each other down: each end is known only when it comes.
 
-Actors run ahead over compute alone. At every instant all ends come first, then what they let
+Actors run ahead over compute and what meets nothing. At every instant all ends come first, then what they let
 start; ports are shared anew when nothing more happens at that instant.
 """
 
@@ -12,7 +12,14 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Cancelled
-from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, Actor
+from simcore.engine.actor import (
+    LOCAL_ASYNCHRONOUS,
+    LOCAL_BLOCKING,
+    MEET_BLOCKING,
+    NOT_YET,
+    RUN_COMPUTE,
+    Actor,
+)
 from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, GroupMeeting, Times
 from simcore.folding import Folding
 from simcore.program import Program
@@ -26,11 +33,13 @@ if TYPE_CHECKING:
 class Traffic(NamedTuple):
     """What a run puts on its network.
 
-    transmission: what an op moves, of (rank class, op). transport: what times it.
+    transmission: what an op moves, of (rank class, op). transport: what times it. own: the groups whose
+    collectives meet no other transmission, so that their durations are known.
     """
 
     transmission: Callable[[int, int], Any]
     transport: PortTransport
+    own: frozenset[int] = frozenset()
 
 
 class _Collective(NamedTuple):
@@ -55,6 +64,7 @@ class SharedNetworkEngine(Engine):
         traffic: Traffic,
         cancelled: Callable[[], bool],
     ) -> None:
+        self._own = traffic.own
         super().__init__(program, folding, durations, cancelled)
         self.transmission = traffic.transmission
         # (time, class) of the actors that go on.
@@ -64,9 +74,9 @@ class SharedNetworkEngine(Engine):
         self.now = 0
 
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
-        # The end of every collective depends on the rest of the traffic; only the host's link is one rank's
-        # own.
-        return frozenset({OFFLOAD} & groups.keys())
+        # The end of every other collective depends on the rest of the traffic.
+        own = {lane for lane, group in groups.items() if group in self._own}
+        return super()._local_streams(folding, groups) & (own | {OFFLOAD})
 
     def run(self) -> Times:
         """Runs the whole step and returns its times."""
@@ -101,6 +111,7 @@ class SharedNetworkEngine(Engine):
         """Issues ops first..last-1. Yields until the actor's own time has come, and in each blocking one."""
         time = actor.time
         codes, durations, stream = actor.codes.of_op, actor.durations, actor.program.ops.stream
+        free = actor.free
         for op in range(first, last):
             code = codes[op]
             if code == RUN_COMPUTE:
@@ -108,14 +119,22 @@ class SharedNetworkEngine(Engine):
                 time += durations[op]
                 actor.end[op] = time
                 continue
+            if code in (LOCAL_BLOCKING, LOCAL_ASYNCHRONOUS):
+                begin = max(time, free[stream[op]])
+                actor.start[op] = begin
+                actor.end[op] = free[stream[op]] = begin + durations[op]
+                if code == LOCAL_BLOCKING:
+                    time = actor.end[op]
+                continue
             actor.time = time
             if time > self.now:
                 self._wake(actor)
                 yield
             self._issue(actor, op, stream[op], time)
             if code == MEET_BLOCKING:
-                actor.parked_op = op
-                yield
+                if actor.end[op] == NOT_YET:
+                    actor.parked_op = op
+                    yield
                 time = actor.end[op]
         actor.time = time
 
@@ -123,10 +142,6 @@ class SharedNetworkEngine(Engine):
         """Issues an op that moves something, at the actor's own time."""
         if lane >= TO_NEXT:
             self._send(actor, op, time)
-        elif lane == OFFLOAD:
-            begin = max(time, actor.free[lane])
-            actor.start[op] = begin
-            actor.end[op] = actor.free[lane] = begin + actor.durations[op]
         else:
             actor.queued[lane].append((op, time))
             if len(actor.queued[lane]) == 1:
@@ -134,6 +149,8 @@ class SharedNetworkEngine(Engine):
 
     def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
         member, op = min(meeting.members, key=lambda pair: pair[0].index)
+        if member.groups[lane] in self._own:
+            return self._end_collective(meeting, lane, meeting.ready + member.durations[op])
         class_ids = [actor.index for actor, _ in meeting.members]
         token = _Collective(meeting, lane)
         self.network.start(self.now, token, self.transmission(member.index, op), class_ids, class_ids, lane)

@@ -8,6 +8,7 @@ Balanced flows are spread over all equal paths instead.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import lru_cache
 
 from simcore.records import NamedTuple
@@ -70,11 +71,7 @@ class Router:
         # 0 leaves SimAI's hash as it is.
         self._seed = 0 if ecmp == "simai" else _HOST_SEED
         self._is_balanced = ecmp == "balanced"
-        self._near = topology.neighbors()
-        self._inner = set(topology.inner_switches)
-        # The switches that a GPU is on -> hops to one of them, by switch.
-        self._hops: dict[tuple[int, ...], dict[int, int]] = {}
-        self._next: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._hops = _hops_of(topology)
         self._flows: dict[tuple[int, int], int] = {}
         self._single: dict[tuple[int, int], Route] = {}
 
@@ -121,7 +118,7 @@ class Router:
         while nodes:
             following: dict[int, float] = {}
             for node, share in nodes.items():
-                equal = self._next_hops(node, target)
+                equal = self._hops.next_hops(node, target)
                 if not equal:
                     return None
                 for peer, index in equal:
@@ -136,27 +133,14 @@ class Router:
         """Returns a link for each link of switches that are joined to the same nodes at the same rates: of
         balanced flows all of these links carry the same.
         """
-        topology = self.topology
-        stands_for: dict[object, int] = {}
-        first_switch = topology.gpus + len(topology.inner_switches)
-        neighbors = {
-            node: tuple((peer, *topology.links[index][2:]) for peer, index in self._near[node])
-            for node in range(first_switch, topology.nodes)
-        }
-        links = {}
-        for index, link in enumerate(topology.links):
-            for reverse, (one, other) in enumerate(((link.source, link.target), (link.target, link.source))):
-                # A GPU is one of a kind.
-                key = neighbors.get(one, one), neighbors.get(other, other)
-                links[2 * index + reverse] = stands_for.setdefault(key, 2 * index + reverse)
-        return links
+        return _equal_links(self.topology)
 
     def _path(self, source: int, target: int, port: int, target_port: int) -> tuple[list[int] | None, bool]:
         """Returns the links of a path, and whether there were others."""
         words = address(source), address(target), port | target_port << 16
         node, links, several = source, [], False
         while node != target:
-            equal = self._next_hops(node, target)
+            equal = self._hops.next_hops(node, target)
             if not equal:
                 return None, False
             if len(equal) > 1:
@@ -169,32 +153,60 @@ class Router:
             node = node_
         return links, several
 
-    def _next_hops(self, node: int, target: int) -> list[tuple[int, int]]:
-        key = node, target
-        known_hops = self._next.get(key)
-        if known_hops is not None:
-            return known_hops
-        near, gpus = self._near[node], self.topology.gpus
-        equal = [one for one in near if one[0] == target]
-        if not equal and node < gpus:
+    def window_bytes(self, packets: PacketRules) -> int:
+        """Returns the largest bandwidth-delay product of GPUs of an empty network, SimAI's window."""
+        return _window_bytes(self.topology, packets.payload)
+
+
+class _Hops:
+    """The equal next hops of a topology, each (node, index of the link), found once for all of its runs."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._gpus = topology.gpus
+        self._near = topology.neighbors()
+        self._inner = topology.inner_set()
+        # Node -> its links by the node at the other end.
+        self._links_to: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        self._starts: dict[int, tuple[int, ...]] = {}
+        # The switches that a GPU is on -> hops to one of them, by switch; next hops from a node to there.
+        self._hops: dict[tuple[int, ...], dict[int, int]] = {}
+        self._next: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
+
+    def next_hops(self, node: int, target: int) -> list[tuple[int, int]]:
+        """Returns the equal next hops from a node, the highest number first; none where no path is."""
+        links_to = self._links_to.get(node)
+        if links_to is None:
+            links_to = self._links_to[node] = {}
+            for one in self._near[node]:
+                links_to.setdefault(one[0], []).append(one)
+        if target in links_to:
+            return links_to[target]
+        if node < self._gpus:
             # In a server its own switch wins.
             ends = {peer for peer, _ in self._near[target]} & self._inner
-            equal = [one for one in near if one[0] in ends]
-        if not equal:
-            hops = self._hops_to(target)
+            inside = [one for one in self._near[node] if one[0] in ends]
+            if inside:
+                return inside
+        start = self.starts(target)
+        equal = self._next.get((node, start))
+        if equal is None:
+            near, gpus, hops = self._near[node], self._gpus, self._hops_to(start)
             fewest = min((hops[peer] for peer, _ in near if peer >= gpus and peer in hops), default=None)
             equal = [one for one in near if one[0] >= gpus and hops.get(one[0]) == fewest] if fewest else []
-        self._next[key] = equal
+            self._next[node, start] = equal
         return equal
 
-    def _hops_to(self, target: int) -> dict[int, int]:
-        """Returns how many hops from each switch to a node, over switches."""
-        gpus = self.topology.gpus
-        if target >= gpus:
-            start: tuple[int, ...] = (target,)
-        else:
-            start = tuple(peer for peer, _ in self._near[target] if peer >= gpus and peer not in self._inner)
-            start = start or tuple(peer for peer, _ in self._near[target] if peer >= gpus)
+    def starts(self, target: int) -> tuple[int, ...]:
+        """Returns the switches from which a node is reached: those outside servers, if there are any."""
+        start = self._starts.get(target)
+        if start is None:
+            near = [peer for peer, _ in self._near[target] if peer >= self._gpus]
+            outer = [peer for peer in near if peer not in self._inner]
+            start = self._starts[target] = (target,) if target >= self._gpus else tuple(outer or near)
+        return start
+
+    def _hops_to(self, start: tuple[int, ...]) -> dict[int, int]:
+        """Returns how many hops from each switch to a node that is on these, over switches."""
         if start in self._hops:
             return self._hops[start]
         hops = dict.fromkeys(start, 1)
@@ -202,29 +214,84 @@ class Router:
         while waiting:
             node = waiting.popleft()
             for peer, _ in self._near[node]:
-                if peer >= gpus and peer not in hops:
+                if peer >= self._gpus and peer not in hops:
                     hops[peer] = hops[node] + 1
                     waiting.append(peer)
         self._hops[start] = hops
         return hops
 
-    def window_bytes(self, packets: PacketRules) -> int:
-        """Returns the largest bandwidth-delay product of GPUs of an empty network, SimAI's window."""
-        return _window_bytes(self.topology, packets.payload)
+
+@lru_cache(maxsize=8)
+def _hops_of(topology: Topology) -> _Hops:
+    return _Hops(topology)
+
+
+@lru_cache(maxsize=8)
+def _equal_links(topology: Topology) -> dict[int, int]:
+    stands_for: dict[object, int] = {}
+    first_switch = topology.gpus + len(topology.inner_switches)
+    # A number for each kind of switch: to compare the neighbors themselves for each of its links takes 30 ms.
+    kinds: dict[object, int] = {}
+    kind_of = {}
+    for node in range(first_switch, topology.nodes):
+        joined_nodes = tuple((peer, *topology.links[index][2:]) for peer, index in topology.neighbors()[node])
+        kind_of[node] = -1 - kinds.setdefault(joined_nodes, len(kinds))
+    links = {}
+    for index, link in enumerate(topology.links):
+        # A GPU is one of a kind.
+        one, other = kind_of.get(link.source, link.source), kind_of.get(link.target, link.target)
+        links[2 * index] = stands_for.setdefault((one, other), 2 * index)
+        links[2 * index + 1] = stands_for.setdefault((other, one), 2 * index + 1)
+    return links
 
 
 @lru_cache(maxsize=8)
 def _window_bytes(topology: Topology, payload: int) -> int:
-    most = 0
-    step = max(topology.gpus // _MOST_SOURCES, 1)
-    probe = Router(topology)
-    for source in range(0, topology.gpus, step):
+    """Returns the largest bandwidth-delay product. GPUs that are joined alike are asked once where all of
+    their equal paths are alike: 1,024 GPUs have 256 such pairs, not 16,000.
+    """
+    hops, inner, near = _hops_of(topology), topology.inner_set(), topology.neighbors()
+    products: dict[object, int | None] = {}
+    # Servers whose switch leads to nothing but its GPUs, which have no links to each other.
+    is_plain = all(peer < topology.gpus for switch in inner for peer, _ in near[switch]) and all(
+        peer >= topology.gpus for gpu in range(topology.gpus) for peer, _ in near[gpu]
+    )
+    inside = [{peer for peer, _ in near[gpu]} & inner for gpu in range(topology.gpus)]
+    outside = [
+        tuple((peer, *topology.links[index][2:]) for peer, index in near[gpu] if peer not in inner)
+        for gpu in range(topology.gpus)
+    ]
+
+    def product_of(links: Sequence[int]) -> int:
+        """Returns the bytes on the way of a path of these links."""
+        path = [topology.links[link] for link in links]
+        rtt = sum(2 * int(link.latency_ns) + int(payload * 8 / link.gbps) for link in path)
+        return int(rtt * min(link.gbps for link in path) / 8)
+
+    def product_between(source: int, target: int) -> int | None:
+        """Returns the product of all equal paths; None where they differ."""
+        links, nodes = [], {source}
+        while target not in nodes:
+            steps = [step for node in nodes for step in hops.next_hops(node, target)]
+            if len({topology.links[index][2:] for _, index in steps}) != 1:
+                return None if steps else 0
+            links.append(steps[0][1])
+            nodes = {peer for peer, _ in steps}
+        return product_of(links)
+
+    most, probe = 0, Router(topology)
+    for source in range(0, topology.gpus, max(topology.gpus // _MOST_SOURCES, 1)):
         for target in range(topology.gpus):
-            route = probe.route(source, target) if source != target else None
-            if route is None:
+            if source == target:
                 continue
-            links = [topology.links[link // 2] for link in route.links]
-            rate = min(link.gbps for link in links)
-            rtt = sum(2 * int(link.latency_ns) + int(payload * 8 / link.gbps) for link in links)
-            most = max(most, int(rtt * rate / 8))
+            product = None
+            if is_plain and not inside[source] & inside[target]:
+                key = outside[source], outside[target]
+                if key not in products:
+                    products[key] = product_between(source, target)
+                product = products[key]
+            if product is None:
+                route = probe.route(source, target)
+                product = 0 if route is None else product_of([link // 2 for link in route.links])
+            most = max(most, product)
     return most

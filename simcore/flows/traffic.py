@@ -7,6 +7,7 @@ end can affect, those that share links with it, link by link.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count as numbers
 from typing import Any, Protocol
@@ -29,6 +30,7 @@ _GRAIN = 0.03
 _FIRST_PORT = 1e-6
 # With all shares found anew, as many take a second, and whoever waits may ask in between whether to stop.
 MOST_AHEAD = 64
+_ROUND_UP = 0.999999
 
 
 class FlowRules(Struct, frozen=True):
@@ -232,8 +234,8 @@ class _Path:
             self.cap_waiting = window / (round_trip_ns + wait_ns)
 
 
-class _WeightedPath(_Path):
-    """Links that a flow crosses so many times at once."""
+class WeightedPath(_Path):
+    """Links that a flow crosses so many times at once, and has arrived when its last byte is sent."""
 
     def __init__(self, weights: tuple[tuple[int, float], ...], topology: Topology, rules: FlowRules) -> None:
         packets = rules.packets
@@ -253,6 +255,22 @@ class _WeightedPath(_Path):
                 ns = (packets.full_ns(gbps) or 1) + packets.ack_ns(gbps)
                 self.uses.append((link, weight * ns / packets.payload))
         self.lean_uses = self.uses
+
+    @cached_property
+    def alone(self) -> AloneRate:
+        """The rate of a flow that shares none of its links."""
+        (rate,), (bottleneck,), full_links = fair_rates([self.uses], [1], [self.cap])
+        return AloneRate(rate, bottleneck, full_links)
+
+
+class AloneRate(NamedTuple):
+    """What a flow has that shares none of its links."""
+
+    rate: float
+    """Bytes per ns."""
+    bottleneck: int
+    """The link that holds it back."""
+    full_links: set[int]
 
 
 class _Bundle:
@@ -301,7 +319,7 @@ class FlowTraffic:
         window = self.router.window_bytes(packets) if packets.window and not self._plain else 0
         self._window = -(-window // packets.payload) * packets.payload
         self._paths: dict[Route, _Path] = {}
-        self._weighted_paths: dict[tuple[tuple[int, float], ...], _Path] = {}
+        self._weighted_paths: dict[tuple[tuple[int, float], ...], WeightedPath] = {}
         self._events: list[tuple[int, int, int, int, int, Any]] = []
         # The next number of an event: those of one time run in the order in which they were made.
         self._next_id = numbers(1).__next__
@@ -366,21 +384,36 @@ class FlowTraffic:
     def _make_path(self, route: Route) -> _Path:
         return _Path(route, self.topology, self.rules.packets, self._plain, self._window, self._equal_links)
 
-    def send_weighted(
-        self,
-        delay: int,
-        weights: tuple[tuple[int, float], ...],
-        size: int,
-        arrived: Callable[[Any, int], None],
-        key: Any,
-    ) -> None:
-        """Starts a flow `delay` ns from now that crosses each link so many times at once, and has arrived
-        when its last byte is sent.
-        """
+    def weighted_path(self, weights: tuple[tuple[int, float], ...]) -> WeightedPath:
+        """Returns the path of flows that cross each link so many times at once."""
         path = self._weighted_paths.get(weights)
         if path is None:
-            path = self._weighted_paths[weights] = _WeightedPath(weights, self.topology, self.rules)
+            path = self._weighted_paths[weights] = WeightedPath(weights, self.topology, self.rules)
+        return path
+
+    def send_weighted(
+        self, delay: int, path: WeightedPath, size: int, arrived: Callable[[Any, int], None], key: Any
+    ) -> None:
+        """Starts a flow on a weighted path `delay` ns from now."""
         self._push(self.now + delay, _START, _Flow(path, size, self.now + delay, arrived, key, -1))
+
+    def alone_ns(self, path: WeightedPath, size: int) -> int:
+        """Returns how long a flow that shares none of its links is on them, ns."""
+        return int(self._work(size) / path.alone.rate + _ROUND_UP)
+
+    def carry_alone(self, starts: Sequence[int], path: WeightedPath, size: int) -> None:
+        """Carries a flow from each of these times on, ascending, each of which shares none of its links."""
+        count, alone_ns = len(starts), self.alone_ns(path, size)
+        for link, share in path.carried:
+            port = self._ports.setdefault(link, [0, 0, -1, 0, 0, 1, 0, 0])
+            port[0] += size * share * count
+            port[1] += count
+            port[3] += alone_ns * count
+            port[6] += alone_ns * count
+        for link in path.alone.full_links:
+            self._full_ns[link] = self._full_ns.get(link, 0) + alone_ns * count
+        self._mark(path.alone.bottleneck, 1, starts[0])
+        self.last_end_ns = max(self.last_end_ns, starts[-1] + alone_ns)
 
     def tail_ns(self, route: Route, size: int) -> int:
         """Returns the ns from the last byte of a flow that is sent to its end."""
@@ -608,6 +641,7 @@ class FlowTraffic:
         paths = [bundle.path for bundle in bundles]
         uses = [path.lean_uses if is_lean else path.uses for path in paths]
         rates, bottlenecks, full_links = fair_rates(uses, counts, [path.cap for path in paths])
+        now = self.now
         held_flows: dict[int, int] = {}
         for path, link, count in zip(paths, bottlenecks, counts, strict=True):
             # What acknowledgements take of a full port is no flow of it.
@@ -616,7 +650,7 @@ class FlowTraffic:
             self._full(link, link in full_links)
         for link, flows in held_flows.items():
             if link >= 0:
-                self._mark(link, flows)
+                self._mark(link, flows, now)
                 if flows > 1 and not self.is_coupled:
                     self.is_coupled = self._source(link) in self._outer or (
                         self.has_chains and not self.topology.is_inner(self.topology.links[link // 2])
@@ -625,12 +659,12 @@ class FlowTraffic:
             self.is_coupled = any(
                 path.is_outer and rate > path.cap_waiting for path, rate in zip(paths, rates, strict=True)
             )
-        now, order = self.now, []
+        order = []
         for index, (bundle, rate) in enumerate(zip(bundles, rates, strict=True)):
             bundle.rate = rate
             bundle.version += 1
             wait = max(bundle.ends[0][0] - bundle.served, 0.0) / rate
-            order.append((now + int(wait + 0.999999), -index, bundle, bundle.version))
+            order.append((now + int(wait + _ROUND_UP), -index, bundle, bundle.version))
         # One event for the first of these ends, and then for the next.
         order.sort(reverse=True)
         self._push(order[-1][0], _END, order)
@@ -662,12 +696,12 @@ class FlowTraffic:
             del self._full_since[link]
             self._full_ns[link] = self._full_ns.get(link, 0) + self.now - since
 
-    def _mark(self, link: int, flows: int) -> None:
+    def _mark(self, link: int, flows: int, now: int) -> None:
         """Notes that a switch would mark packets: its queue has the windows of all that it holds back."""
         if self._source(link) not in self._outer:
             return
         threshold = self._marks.get(self.topology.links[link // 2].gbps)
         if threshold is None or not self._window or flows * self._window <= threshold * 1000:
             return
-        since, most = self._mark_times.get(link, (self.now, 0))
-        self._mark_times[link] = (since, max(most, flows))
+        since, most = self._mark_times.get(link, (now, 0))
+        self._mark_times[link] = (min(since, now), max(most, flows))

@@ -20,6 +20,7 @@ from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import ProfilerFile
+from simcore.processes import start_tracker
 from simcore.records import NamedTuple
 from simcore.units import byte_size
 from simcore.workload.formats import Format, format_of
@@ -153,7 +154,7 @@ def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
             _read_in_processes(uncached, part, workers, progress)
             if workers > 1
             else (
-                _read_guarded(profiler_file.path, part, partial(progress.tell, index))
+                _read_one_of(len(uncached), profiler_file.path, part, partial(progress.tell, index))
                 for index, profiler_file in enumerate(uncached)
             )
         )
@@ -217,6 +218,17 @@ def _read_guarded(path: str, part: ReadOptions, on_progress: OnProgress | None =
     return recordings, diagnostics, ()
 
 
+def _read_one_of(count: int, path: str, part: ReadOptions, on_progress: OnProgress | None = None) -> _One:
+    """Returns `_read_guarded` of one of so many files: of several, none holds what its host's lanes are made
+    of, which may be more than all else that is kept of a file.
+    """
+    read = _read_guarded(path, part, on_progress)
+    for recording in read[0] if count > 1 else ():
+        if recording.columns.host is not None:
+            recording.columns.host.lane.make()
+    return read
+
+
 # In a reading process: where it reports its progress, if that is shared with it.
 _shared: ReadingLine | None = None
 
@@ -244,7 +256,7 @@ def _read_in_processes(
 
     if multiprocessing.current_process().daemon:
         # A worker of another program's pool may have no processes of its own.
-        yield from (_read_guarded(file.path, part) for file in files)
+        yield from (_read_one_of(len(files), file.path, part) for file in files)
         return
     # A fork while other threads run can inherit a lock that nobody releases; our own thread, which waits for
     # keys, holds none that a process takes.
@@ -252,6 +264,8 @@ def _read_in_processes(
         threading.active_count() == 1 + progress.looks_for_keys
         and "fork" in multiprocessing.get_all_start_methods()
     )
+    if not alone:
+        start_tracker()
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, context, _begin, (progress if alone else None,)) as pool:

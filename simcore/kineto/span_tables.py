@@ -81,6 +81,10 @@ def _lane(group: SpanGroup, category: str) -> str:
     return plural(len(ranks), "rank") + (f" by {apart}" if apart > 1 else "")
 
 
+# Steps have up to 40 bits, what is cached 63.
+_CALLS_OF_STEP = 23
+
+
 class _StepCalls:
     """Calls of groups that are counted from each step's begin: their number is stated, not guessed from
     order.
@@ -95,8 +99,11 @@ class _StepCalls:
         """Returns the call of a number, one for all ranks. key: kind, group and step."""
         call_key = (*key, sequence)
         if call_key not in self.calls:
-            communicator = f"{collective.group} {collective.operation} {key[2]}"
-            self.calls[call_key] = replace(collective, communicator=communicator, sequence=sequence)
+            self.calls[call_key] = replace(
+                collective,
+                communicator=f"{collective.group} {collective.operation}",
+                sequence=(key[2] << _CALLS_OF_STEP) + sequence,
+            )
         return self.calls[call_key]
 
 

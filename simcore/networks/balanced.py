@@ -7,13 +7,13 @@ tiers above, of which the groups of the class take together what they send over 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from simcore.diagnostics import UsageError
 from simcore.flows.collectives import estimate_flows, make_rings
 from simcore.flows.routes import Router
-from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic
+from simcore.flows.traffic import FlowReport, FlowRules, FlowTraffic, WeightedPath
 from simcore.layout import Layout
 from simcore.networks.in_flight import FlowsInFlight
 from simcore.program.ops import KIND_OF_STREAM
@@ -23,6 +23,7 @@ from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
+    from simcore.networks.model import ClassTransmission
 
 
 class _Payload(Protocol):
@@ -54,6 +55,18 @@ class _Pattern(NamedTuple):
     """Of the first rank, a flow in its server and one to another, where there are these."""
 
 
+class _Flow(NamedTuple):
+    """What is sent for a collective in all its steps, or for a transfer."""
+
+    path: WeightedPath
+    delay_ns: int
+    """What passes before its first byte."""
+    size: int
+    """Bytes of each of the flows that it stands for."""
+    flows: int
+    """How many of a rank it stands for."""
+
+
 class BalancedTransport(FlowsInFlight):
     """The flows of a run by class."""
 
@@ -64,8 +77,11 @@ class BalancedTransport(FlowsInFlight):
         self._folding = folding
         self._router = Router(topology)
         self._first = [one.ranks.blocks[0].first for one in folding.classes]
+        # By kind (a class, a group whose first rank is of it).
+        self._groups_of: dict[GroupKind, list[tuple[int, list[int]]]] = {}
         self._patterns: dict[tuple[GroupKind, str, tuple[int, ...]], _Pattern] = {}
-        self._paths: dict[tuple[_Pattern | tuple[int, int], tuple[int, ...]], Any] = {}
+        # What moves -> its flow: of all micro-batches it is the same.
+        self._flow_of: dict[tuple[_Payload, tuple[int, ...], tuple[int, ...], int], _Flow | None] = {}
         self._flows = 0
         # Gb/s from a switch to the tiers above it.
         self._above: dict[int, float] = {}
@@ -86,9 +102,44 @@ class BalancedTransport(FlowsInFlight):
     ) -> None:
         """Begins a collective of rank classes, or a transfer from one to another."""
         self.traffic.now = max(now, self.traffic.now)
-        if not payload.size:
+        flow = self._flow(payload, tuple(senders), tuple(receivers), stream)
+        if flow is None:
             self.over.append(token)
             return
+        self._flows += flow.flows
+        self.traffic.send_weighted(flow.delay_ns, flow.path, flow.size, self._end, token)
+
+    def links_of(self, transmission: ClassTransmission) -> Iterable[int]:
+        """Returns the links of a transmission."""
+        flow = self._flow(*transmission)
+        return () if flow is None else flow.path.links
+
+    def alone_ns(self, transmission: ClassTransmission) -> int:
+        """Returns the ns of a transmission that meets no other one."""
+        flow = self._flow(*transmission)
+        return 0 if flow is None else flow.delay_ns + self.traffic.alone_ns(flow.path, flow.size)
+
+    def carry_alone(self, transmission: ClassTransmission, starts: Sequence[int]) -> None:
+        """Carries a transmission from each of these times on, ascending, that meets no other one."""
+        flow = self._flow(*transmission)
+        if flow is not None:
+            self._flows += flow.flows * len(starts)
+            self.traffic.carry_alone([start + flow.delay_ns for start in starts], flow.path, flow.size)
+
+    def _flow(
+        self, payload: _Payload, senders: tuple[int, ...], receivers: tuple[int, ...], stream: int
+    ) -> _Flow | None:
+        """Returns the flow of a collective of rank classes, or of a transfer; None where nothing moves."""
+        key = payload, senders, receivers, stream
+        if key not in self._flow_of:
+            self._flow_of[key] = self._make_flow(*key)
+        return self._flow_of[key]
+
+    def _make_flow(
+        self, payload: _Payload, senders: tuple[int, ...], receivers: tuple[int, ...], stream: int
+    ) -> _Flow | None:
+        if not payload.size:
+            return None
         if payload.algorithm not in ("", "ring"):
             raise UsageError(
                 f"--algorithm {payload.algorithm}: --ecmp balanced of many ranks has rings, --no-fold all"
@@ -98,8 +149,8 @@ class BalancedTransport(FlowsInFlight):
             inside = self._topology.server_of(ends[0]) == self._topology.server_of(ends[1])
             up, down = self._above_flows([ends] * (0 if inside else 1))
             pattern = _Pattern(int(inside), int(not inside), up, down, 1, 1, (ends,))
-            classes = tuple(senders)
-            self._flows += 1
+            classes = senders
+            flows = 1
         else:
             classes = tuple(sorted(senders))
             key = (KIND_OF_STREAM[stream], payload.collective, classes)
@@ -107,15 +158,10 @@ class BalancedTransport(FlowsInFlight):
                 self._patterns[key] = self._make_pattern(*key)
             pattern = self._patterns[key]
             members = self._layout.group_size(key[0])
-            self._flows += estimate_flows(payload.collective, members, self._topology.gpus_per_server)
+            flows = estimate_flows(payload.collective, members, self._topology.gpus_per_server)
         share = max(payload.size // pattern.shares, 1)
-        self.traffic.send_weighted(
-            self._delay_ns(pattern, share),
-            self._uses(pattern, classes),
-            share * pattern.steps,
-            self._end,
-            token,
-        )
+        path = self.traffic.weighted_path(self._uses(pattern, classes))
+        return _Flow(path, self._delay_ns(pattern, share), share * pattern.steps, flows)
 
     def flow_report(self) -> FlowReport:
         """Returns what the links of one rank of each class carried, and when the last flow ended."""
@@ -126,10 +172,11 @@ class BalancedTransport(FlowsInFlight):
 
     def _groups(self, kind: GroupKind, classes: tuple[int, ...]) -> Iterator[list[int]]:
         """Returns the groups of a kind that these classes are in."""
-        class_of = self._folding.class_of
-        for ranks in self._layout.groups(kind):
-            if class_of(ranks[0]) in classes:
-                yield ranks
+        if kind not in self._groups_of:
+            self._groups_of[kind] = [
+                (self._folding.class_of(ranks[0]), ranks) for ranks in self._layout.groups(kind)
+            ]
+        return (ranks for class_id, ranks in self._groups_of[kind] if class_id in classes)
 
     def _make_pattern(self, kind: GroupKind, collective: str, classes: tuple[int, ...]) -> _Pattern:
         topology, rules = self._topology, self.traffic.rules

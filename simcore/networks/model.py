@@ -6,7 +6,7 @@ cluster's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -142,6 +142,33 @@ class PortTransport(Protocol):
 
     def flow_report(self) -> FlowReport | None:
         """Returns what flows sent over the links of a topology; None without flows."""
+        ...
+
+
+class ClassTransmission(NamedTuple):
+    """What a collective of rank classes, or a transfer from one to another, puts on the network."""
+
+    payload: Any
+    senders: tuple[int, ...]
+    """Rank classes, ascending."""
+    receivers: tuple[int, ...]
+    stream: int
+
+
+@runtime_checkable
+class KnownPaths(Protocol):
+    """What a transport has in addition where it knows before a run which links it uses."""
+
+    def links_of(self, transmission: ClassTransmission) -> Iterable[int]:
+        """Returns the links of a transmission."""
+        ...
+
+    def alone_ns(self, transmission: ClassTransmission) -> int:
+        """Returns the ns of a transmission that meets no other one."""
+        ...
+
+    def carry_alone(self, transmission: ClassTransmission, starts: Sequence[int]) -> None:
+        """Carries a transmission from each of these times on, ascending, that meets no other one."""
         ...
 
 

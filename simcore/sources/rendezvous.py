@@ -282,6 +282,10 @@ class Rendezvous(Struct, frozen=True):
         come = [(rank, segment) for rank, segment, _ in self.members[meeting]]
         return come if sender is None else [*come, sender]
 
+    def count_coming(self, meeting: int) -> int:
+        """Returns how many ranks come to a collective."""
+        return len(self.members[meeting]) + (self.senders[meeting] is not None)
+
     @property
     def meeting_ns(self) -> list[int]:
         """The duration of each collective."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from simcore.diagnostics import UsageError, printable
 from simcore.records import replace
@@ -52,7 +53,12 @@ def with_link_rates(topology: Topology, factors: Mapping[Ends, float]) -> Topolo
     """Returns the topology with the rates of some links times a factor, without those of factor 0. That of a
     link counts over that of its tier.
     """
-    links = []
+    return _with_factors(topology, frozenset(factors.items()))
+
+
+@lru_cache(maxsize=8)
+def _with_factors(topology: Topology, items: frozenset[tuple[Ends, float]]) -> Topology:
+    factors, links = dict(items), []
     for link in topology.links:
         factor = factors.get(frozenset(link[:2]))
         if factor is None:

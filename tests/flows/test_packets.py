@@ -148,6 +148,19 @@ def test_marks_between_the_thresholds_are_drawn_by_the_seed() -> None:
     assert len({*ends}) > 2
 
 
+def test_a_slowed_flow_sends_at_its_time_whatever_has_only_acknowledgements_to_come() -> None:
+    """One packet to a GPU a millisecond away, three to a near one at a hundredth of the rate of the port."""
+    links = tuple(Link(gpu, 7, 80.0, 100.0 if gpu < 6 else 1e6) for gpu in range(7))
+    traffic, ends = PacketTraffic(Topology("far", 7, 1, (), (7,), links), RULES), dict[int, int]()
+    for target, size in ((6, 9_000), (1, 27_000)):
+        traffic.send(0, 0, target, size, ends.__setitem__, target)
+    traffic.run_until(0)
+    for flow in traffic._packet_ports[0].flows:
+        flow.gbps /= 100
+    traffic.run()
+    assert ends[1] < 200_000 < 2_000_000 < ends[6]
+
+
 def test_queues_below_the_threshold_are_not_marked() -> None:
     # Two flows of 40 packets: at most 40 packets, 362 kB, wait; marks begin at 800 kB.
     sends = [(0, source, 6, 360_000) for source in range(2)]

@@ -131,7 +131,7 @@ def test_a_log_that_comes_in_pieces_has_the_same_steps(piece: int) -> None:
 
 def test_a_log_before_its_first_step_is_known_as_one() -> None:
     head = head_of(b"using world size: 8\n------------------------ arguments ------------------------\n")
-    assert training_log.FORMAT.sniff(head)
+    assert training_log.FORMATS[0].sniff(head)
     with pytest.raises(InputError, match="expected lines such as"):
         training_log.read("log", b"[titan] 2025-06-04 14:02:03,456 - root - INFO - step:  1  loss:  8.1\n")
 
@@ -154,7 +154,7 @@ def test_a_kept_log_has_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = written(tmp_path, text, "train.log")
     steps = [run_json(results(path, step="all"))["steps"]]
     assert list((tmp_path / "state").rglob("*.columns"))
-    monkeypatch.setattr(training_log.FORMAT, "spans", None)
+    monkeypatch.setattr(training_log.FORMATS[0], "spans", None)
     steps.append(run_json(results(path, step="all"))["steps"])
     assert steps[0] == steps[1]
     assert steps[1][8]["loss"] == 9.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from simcore.cluster.files.astra_network import read_network_json, read_network_yml
 from simcore.cluster.files.astra_system import read_system
@@ -26,7 +27,14 @@ def read_cluster_file(path: str) -> Settings:
     """Returns the settings in wltui's own TOML, ASTRA-sim's network file, 2.0 or 1.0, SimAI's or htsim's
     topology file, or a graph of networkx, JSON or GraphML. Raises InputError.
     """
-    source = ClusterText(path)
+    return _read_settings(ClusterText(path))
+
+
+@lru_cache(maxsize=4)
+def _read_settings(source: ClusterText) -> Settings:
+    """Returns the settings of a text: a run and what is tried with it have one topology, whose routes are
+    found once.
+    """
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
     if first is None:
         raise source.make_error("not-a-cluster-file", "the file is empty, expected a cluster")

@@ -8,6 +8,7 @@ rate, latency, error rate. The configuration (`SimAI.conf`) is lines `KEY value`
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.model import Dimension
@@ -100,6 +101,7 @@ def parse_quantity(text: str, units: dict[str, float]) -> float | None:
     return float(f"{value * units[match[2]]:.12g}")
 
 
+@lru_cache(maxsize=8)
 def topology_settings(topology: Topology) -> Settings:
     """Returns the settings of a topology: it, and dimensions for networks that have no links, the server and
     what joins servers; notes on what is unconnected or oversubscribed.

@@ -22,11 +22,19 @@ _MOST_TOPOLOGY_BYTES = 1 << 25
 
 
 class ClusterText:
-    """The text of the file at `path`. Raises InputError when there is no such text."""
+    """The text of the file at `path`; two are equal if both are. Raises InputError when there is no such
+    text.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.text = self._read()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClusterText) and (self.path, self.text) == (other.path, other.text)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.text))
 
     def _read(self) -> str:
         try:

@@ -375,7 +375,7 @@ class _Maker:
             listed = ", ".join(
                 f"{printable(name, 40)} ({count})" for name, count in unknown.most_common(_LISTED)
             )
-            more = f" and {len(unknown) - _LISTED} more names" if len(unknown) > _LISTED else ""
+            more = f" and {plural(len(unknown) - _LISTED, 'more name')}" if len(unknown) > _LISTED else ""
             of_all = sum(map(sub, *times)) or 1
             share = f"{100 * ns / of_all:.0f} % of the time of all"
             message = (

@@ -244,7 +244,7 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
     """Returns (name, parameters of one rank) of the modules that AICB counts, in its order; `fused` (a norm)
     is no row.
     """
-    return [module for alike, count in repeated_modules(config) for module in alike * count]
+    return [module for equal_ones, count in repeated_modules(config) for module in equal_ones * count]
 
 
 def repeated_modules(config: AicbConfig) -> list[tuple[list[tuple[str, int]], int]]:

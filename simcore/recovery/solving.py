@@ -195,14 +195,15 @@ def _layer_configs(
 def _count_parameters(config: AicbConfig, statement: Statement) -> int:
     """Returns the parameters of a rank, in aiob files without those of experts."""
     return sum(
-        count * sum(n for name, n in alike if not statement.aiob or "moe" not in name)
-        for alike, count in repeated_modules(config)
+        count * sum(n for name, n in equal_ones if not statement.aiob or "moe" not in name)
+        for equal_ones, count in repeated_modules(config)
     )
 
 
 def _count_expert_parameters(config: AicbConfig) -> int:
     return sum(
-        count * sum(n for name, n in alike if "moe" in name) for alike, count in repeated_modules(config)
+        count * sum(n for name, n in equal_ones if "moe" in name)
+        for equal_ones, count in repeated_modules(config)
     )
 
 

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import published_more, published_steps
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
+from simcore.model.resolving import resolve_training
 from simcore.model.sizes import Model
 from simcore.model.toml_text import parse_toml
-from simcore.model.training import resolve_training
 from simcore.model.trust import kind_of
 from simcore.names import GPU_NAMES
 from simcore.parameters import Parameters

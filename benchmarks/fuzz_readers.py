@@ -24,6 +24,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -397,6 +398,7 @@ def dumps(path: str, data: bytes) -> Any:
     return record
 
 
+@cache
 def _dumps() -> list[bytes]:
     """Small dumps of two ranks as pickles of both protocols, and as JSON."""
     import pickle
@@ -438,6 +440,7 @@ def snapshots(path: str, data: bytes) -> Any:
     return record
 
 
+@cache
 def _snapshots() -> list[bytes]:
     """Small snapshots as pickles of both protocols, and as JSON."""
     import pickle
@@ -578,7 +581,7 @@ def model(path: str, data: bytes) -> Any:
     """A model, and a step of it."""
     from simcore.diagnostics import UsageError
     from simcore.model.opening import read_model
-    from simcore.model.training import resolve_training
+    from simcore.model.resolving import resolve_training
     from simcore.parameters import Parameters
     from simcore.workload.model import ModelParameters
 

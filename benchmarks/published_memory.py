@@ -17,7 +17,7 @@ from simcore.analysis.fitting import find_training_schedule, list_chunk_events
 from simcore.model.gpu import find_gpu
 from simcore.model.memory import StageMemory, memory_limit, stage_memory
 from simcore.model.opening import find_model
-from simcore.model.training import resolve_training
+from simcore.model.resolving import resolve_training
 from simcore.workload.model import ModelParameters
 from tui.commands.arguments import add_model, add_parameters, parse_parameters
 from tui.commands.parser import Parser

@@ -20,8 +20,9 @@ from benchmarks.published_steps import spread
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import find_model
+from simcore.model.resolving import resolve_training
 from simcore.model.sizes import Model
-from simcore.model.training import Training, resolve_training
+from simcore.model.training import Training
 from simcore.model.trust import Kind, kind_of
 from simcore.parameters import Parameters
 from simcore.setup import Setup

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from benchmarks import published_fsdp, published_more, published_steps
 from benchmarks.published_steps import spread
 from simcore.model.gpu import find_gpu
+from simcore.model.resolving import resolve_training
 from simcore.model.sizes import Model
-from simcore.model.training import resolve_training
 from simcore.model.trust import FILE, HEAD, Kind, kind_of
 from simcore.parameters import Parameters
 from simcore.workload.model import ModelParameters

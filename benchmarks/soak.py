@@ -3,16 +3,18 @@
 Every binding of every screen and prompt, words typed into prompts, pastes, the mouse, other sizes, in a
 pseudo-terminal read by a terminal emulator. Sessions are numbered: session N opens the kind of run N of RUNS,
 and what it does follows from --seed and N alone (not what the machine's load makes of it). Every PROBE
-actions the screen must answer Ctrl+L, draw what it showed before, and not have grown over MOST_MB. A session
-ends as a user ends it: the terminal is restored, the status 0.
+actions the screen must answer Ctrl+L and draw what it showed before. Parameters may make a run of any size
+(--jitter folds no ranks: 250 MB of 1,024): above MOST_MB the run that was opened is loaded again, and memory
+must come back below. A session ends as a user ends it: the terminal is restored, the status 0.
 
 Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--session N] [--steps N] [--run KIND]...
        [--screens] [--flat] [--load N]
 --session runs that session alone, --run sessions of these kinds of runs. --screens: a session of --steps
-actions on each screen, which is opened again after each probe. --flat: one session for --minutes, which fails
-where the most memory grows by over MOST_GROWTH_MB in the second half; parameters make a run of another size
-(of --jitter, which folds no ranks, 250 MB), replays of a profile are as large as it is (--run kineto). What
-the least memory grows by stands beside it: a leak adds to that. --load: so many processes compute beside.
+actions on each screen, which is opened again after each probe. --flat: one session for --minutes, which goes
+back to the run that was opened every RETURN probes and measures its memory there; it fails where the least
+of the last quarter is over MOST_GROWTH_MB above the least of the second: a leak adds to the least, the run
+before, of up to 100 MB, and those that were kept, of 32 MB together, come and go. --load: so many processes
+compute beside.
 On a failure: the seed, the session, the last keys, the screen; status 1.
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import random
 import re
@@ -74,13 +77,15 @@ BYTES = {
 # These end the program, or stop it for the shell that is not there.
 ENDS = {"app.quit", "quit", "suspend_process", "app.suspend_process"}
 PROBE = 25
+# Probes between two returns to the run that was opened.
+RETURN = 4
 PATIENCE_S = 60.0
-# What `--no-fold` may take of 1024 ranks, which some actions come to.
+# What `--no-fold` may take of 1024 ranks.
 MOST_MB = 600.0
 MOST_GROWTH_MB = 5.0
 # Of what it sent last: a traceback with all its values.
 KEPT_BYTES = 400_000
-REDRAW = "\x0c"
+REDRAW, CLEAR, LOAD = "\x0c", "\x15", "\x0f"
 
 
 class Found(Exception):
@@ -163,6 +168,8 @@ class Session:
     def __init__(self, seed: int, number: int, folder: str, screen: str | None = None) -> None:
         self.number = number
         self.screen = screen
+        # The parameters of the run that was opened, once they are saved: not every run has some.
+        self._opened = Path(folder, "opened.toml")
         self.last: deque[Action] = deque(maxlen=80)
         self.memory: list[float] = []
         self.times: list[float] = []
@@ -182,30 +189,50 @@ class Session:
         variables["PYTHONFAULTHANDLER"] = "1"
         self.terminal = wltui(*words, screen=screen, env=variables, answers=answers, cwd=folder)
 
-    def run(self, steps: int, until: float) -> None:
-        """Act, look, and end it. Raises Found."""
+    def run(self, steps: int, until: float, *, returns: bool = False) -> None:
+        """Act, look, and end it. returns: goes back to the run that was opened now and then, and measures
+        memory there alone. Raises Found.
+        """
         with self.terminal as terminal:
             self._wait(lambda: terminal.in_alternate_screen, "the first screen")
             self._settle("the start")
+            self._answer("S")
+            self._show_screen()
             for action in actions(self._choose):
                 self._act(action)
                 self.done += 1
                 if self.done % PROBE == 0:
+                    is_back = returns and self.done % (PROBE * RETURN) == 0
+                    if is_back:
+                        self._load_opened()
                     self._probe()
-                    if self.screen is not None:
-                        self._go_back(SCREENS[self.screen].key)
+                    self._check_memory(is_kept=is_back or not returns)
+                    self._show_screen()
                 if self.done >= steps or time.monotonic() > until:
                     break
                 if terminal.process.poll() is not None:
                     self._over("the next key")
             self._end()
 
-    def _go_back(self, key: str) -> None:
-        """Out of a prompt, of one over it, and to the screen of a key."""
-        for keys in ("\x1b", "\x1b", key):
+    def _press(self, *pressed: str) -> None:
+        """Each of what is pressed, after what came of the one before."""
+        for keys in pressed:
             self.last.append(Action(keys))
             self.terminal.press(keys)
             self._settle(keys)
+
+    def _show_screen(self) -> None:
+        """Out of a prompt, of one over it, and to the session's screen."""
+        if self.screen is not None:
+            self._press("\x1b", "\x1b", SCREENS[self.screen].key)
+
+    def _answer(self, key: str) -> None:
+        """Saves the parameters as the file of those that were opened, or loads that."""
+        self._press("\x1b", "\x1b", SCREENS["parameters"].key, key, CLEAR, str(self._opened), "\r", "\x1b")
+
+    def _load_opened(self) -> None:
+        if self._opened.exists():
+            self._answer(LOAD)
 
     def _act(self, action: Action) -> None:
         self.last.append(action)
@@ -231,10 +258,11 @@ class Session:
             if self.terminal.process.poll() is not None:
                 self._over(what)
             if time.monotonic() - begin > PATIENCE_S:
-                # Where each of its threads is: see PYTHONFAULTHANDLER.
+                # Where each of its threads is: see PYTHONFAULTHANDLER. T is stopped, as by the palette.
+                states = "".join(_thread_states(self.terminal.process.pid))
                 self.terminal.process.send_signal(signal.SIGABRT)
                 self._read(1)
-                raise Found(f"no answer within {PATIENCE_S:.0f} s: {what}")
+                raise Found(f"no answer within {PATIENCE_S:.0f} s: {what}; its threads: {states}")
             self.sent += self.terminal.pump(0.05)
         self.slowest = max(self.slowest, time.monotonic() - begin)
 
@@ -247,8 +275,22 @@ class Session:
             raise Quit
         raise Found(f"the program ended with {status}, before {before}")
 
+    def _check_memory(self, is_kept: bool) -> None:
+        """Memory is within its budget, or is so once the run that was opened is back. is_kept: whether it
+        is one of `memory`.
+        """
+        pid = self.terminal.process.pid
+        memory = _resident_mb(pid)
+        if memory > MOST_MB:
+            self._load_opened()
+            if (after := _resident_mb(pid)) > MOST_MB:
+                raise Found(f"{memory:.0f} MB, {after:.0f} on the run that was opened, budget {MOST_MB:.0f}")
+        if is_kept:
+            self.memory.append(memory)
+            self.times.append(time.monotonic())
+
     def _probe(self) -> None:
-        """The screen answers, with the picture that it showed, and has not grown too much."""
+        """The screen answers, with the picture that it showed."""
         is_asleep = self._settle("what was pressed")
         before = self.terminal.lines
         self._wait_for_redraw("Ctrl+L")
@@ -268,10 +310,6 @@ class Session:
                 ]
             )
             raise Found(f"{len(wrong)} rows differ when the same is drawn again:\n{shown}")
-        self.memory.append(_resident_mb(self.terminal.process.pid))
-        self.times.append(time.monotonic())
-        if self.memory[-1] > MOST_MB:
-            raise Found(f"{self.memory[-1]:.0f} MB, budget {MOST_MB:.0f}")
 
     def _wait_for_redraw(self, what: str) -> None:
         """Presses Ctrl+L and waits for its answer."""
@@ -335,14 +373,15 @@ class Session:
         found = re.compile(r'File ".+", line \d+,? in |\w+(Error|Exception|Found): ')
         return [line for line in lines if found.match(line)] or [repr(text[-1000:])]
 
-    def growth_mb(self) -> tuple[float, float]:
-        """How much more (the most, the least) memory is in the second half of the time than in the first."""
-        middle = (self.times[0] + self.times[-1]) / 2
-        halves: tuple[list[float], list[float]] = ([], [])
+    def growth_mb(self) -> float:
+        """How much more the least memory is in the last quarter of the time than in the second; infinite
+        where it was not measured in both.
+        """
+        quarters: tuple[list[float], ...] = ([], [], [], [])
         for mb, at in zip(self.memory, self.times, strict=True):
-            halves[at > middle].append(mb)
-        first, second = halves[0], halves[1] or halves[0]
-        return max(0.0, max(second) - max(first)), min(second) - min(first)
+            part = (at - self.times[0]) / (self.times[-1] - self.times[0] or 1.0)
+            quarters[min(int(4 * part), 3)].append(mb)
+        return min(quarters[3], default=math.inf) - min(quarters[1], default=0.0)
 
     def figures(self) -> str:
         """One line: steps, bytes, the slowest answer, memory at the first probe, halfway, last and most."""
@@ -357,12 +396,15 @@ class Session:
 def _awake(pid: int) -> bool:
     """Whether a thread of the program runs, or would if it were let."""
     try:
-        return any(
-            path.read_text(encoding="ascii").rpartition(")")[2].split()[0] in "RD"
-            for path in Path(f"/proc/{pid}/task").glob("*/stat")
-        )
+        return not {"R", "D"}.isdisjoint(_thread_states(pid))
     except OSError:  # a thread that has just ended
         return True
+
+
+def _thread_states(pid: int) -> list[str]:
+    """The state of each thread of a process, as proc(5) names it."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return [path.read_text(encoding="ascii").rpartition(")")[2].split()[0] for path in tasks]
 
 
 def _resident_mb(pid: int) -> float:
@@ -373,11 +415,13 @@ def _resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def run_session(session: Session, steps: int, until: float) -> bool:
-    """Runs a session and prints its line, and what went wrong; whether something did."""
+def run_session(session: Session, steps: int, until: float, *, returns: bool = False) -> bool:
+    """Runs a session (returns: see Session.run) and prints its line, and what went wrong; whether something
+    did.
+    """
     found: Found | None = None
     try:
-        session.run(steps, until)
+        session.run(steps, until, returns=returns)
     except Quit:
         pass
     except Found as error:
@@ -428,11 +472,11 @@ def run_all(given: argparse.Namespace, until: float) -> bool:
                 return failed
             with tempfile.TemporaryDirectory() as folder:
                 session = Session(given.seed, number, folder, screen)
-                failed |= run_session(session, sys.maxsize if given.flat else given.steps, until)
+                steps = sys.maxsize if given.flat else given.steps
+                failed |= run_session(session, steps, until, returns=given.flat)
                 if given.flat:
-                    growth, least = session.growth_mb()
-                    figures = f"the most {growth:+.1f} MB, the least {least:+.1f} MB"
-                    print(f"memory of the second half: {figures}, budget {MOST_GROWTH_MB:.0f}")
+                    growth = session.growth_mb()
+                    print(f"memory of the last quarter: {growth:+.1f} MB, budget {MOST_GROWTH_MB:.0f}")
                     return failed or growth > MOST_GROWTH_MB
     return failed
 

@@ -61,14 +61,14 @@ def parameters_of(run: dict[str, Any]) -> Parameters:
 def measure(wanted_run: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[Measured]:
     """Runs what ns-3 has finished."""
     return [
-        Measured(run, *_simulated(run["workload"], parameters_of(run)))
+        Measured(run, *simulate_once(run["workload"], parameters_of(run)))
         for run in json.loads((GOLDEN / "runs.json").read_text())["runs"]
         if run["status"] == "ok" and wanted_run(run)
     ]
 
 
 @cache
-def _simulated(workload: str, parameters: Parameters) -> tuple[int, int, bool]:
+def simulate_once(workload: str, parameters: Parameters) -> tuple[int, int, bool]:
     """Returns when the last flow ends, how many there are, and whether any share a port of a switch: ns-3 ran
     some inputs several times.
     """

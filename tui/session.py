@@ -86,6 +86,15 @@ class HistoryRun:
         return (self.label, self.parameters) == (run.label, run.parameters)
 
 
+class _HistoryIndex(NamedTuple):
+    """A history by what its runs are looked for by."""
+
+    size: int
+    """How many it had."""
+    runs_of_label: dict[str | None, list[HistoryRun]]
+    numbered_runs: list[HistoryRun]
+
+
 class Stamp(NamedTuple):
     """The state of a file: what distinguishes it from another state."""
 
@@ -185,6 +194,8 @@ class Session:
     # Whether the next run on the screen reverts the current one.
     _takes_back: bool = field(default=False, init=False)
     _turn: int = field(default=0, init=False)
+    # None where a run was removed, or has another label.
+    _made_index: _HistoryIndex | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.current = self.opened
@@ -291,7 +302,7 @@ class Session:
         if run.model.model_figures is None:
             return ""
         # Imported here: a run of a model has loaded it.
-        from simcore.model.training import DEFAULT_GPU
+        from simcore.model.resolving import DEFAULT_GPU
 
         return printable(run.parameters.gpu or DEFAULT_GPU, 20)
 
@@ -311,7 +322,7 @@ class Session:
         """The runs that have a number, from 1: the opened one, and those made here. Steps of the file have
         their own.
         """
-        return [run for run in self.history if run is self.history[0] or not run.recorded_step]
+        return self._index.numbered_runs
 
     def title_of(self, history_run: HistoryRun) -> str:
         """Returns `run 2`, or `step 23` of a step of the file."""
@@ -321,11 +332,9 @@ class Session:
 
     def against_words(self) -> str:
         """Returns `run 1`: which run a difference is to, where there are at least three; else ""."""
-        opened = self.find_in_history(self.opened)
-        third = [
-            run for run in self.history if run is not opened and run is not self.find_in_history(self.current)
-        ]
-        return self.title_of(opened) if opened is not None and third else ""
+        opened, current = self.find_in_history(self.opened), self.find_in_history(self.current)
+        there = 1 if current is opened else (opened is not None) + (current is not None)
+        return self.title_of(opened) if opened is not None and len(self.history) > there else ""
 
     def command(self) -> str:
         """Returns the command line that opens the run on the screen."""
@@ -353,7 +362,20 @@ class Session:
 
     def find_same_run(self, target: HistoryRun) -> HistoryRun | None:
         """Returns the same run of the history, for a run that need not be computed."""
-        return next((kept_run for kept_run in self.history if kept_run.is_same_run(target)), None)
+        some = self._index.runs_of_label.get(target.label, ())
+        return next((kept_run for kept_run in some if kept_run.is_same_run(target)), None)
+
+    @property
+    def _index(self) -> _HistoryIndex:
+        """The runs by what they are looked for by: a search of ten thousand steps would take 28 ms a key."""
+        if self._made_index is None or len(self.history) != self._made_index.size:
+            runs_of_label: dict[str | None, list[HistoryRun]] = {}
+            for run in self.history:
+                runs_of_label.setdefault(run.label, []).append(run)
+            first = self.history[:1]
+            numbered_runs = [*first, *(run for run in self.history[1:] if not run.recorded_step)]
+            self._made_index = _HistoryIndex(len(self.history), runs_of_label, numbered_runs)
+        return self._made_index
 
     def root(self, label: str | None) -> Run:
         """Returns the run of a label as it was read, from which others are made. Raises InputError."""
@@ -383,6 +405,7 @@ class Session:
         if run is self.history[0]:
             return False
         self.history.remove(run)
+        self._made_index = None
         if run.results is not None and self.other is run.results:
             self._set_before(self.opened)
         return True
@@ -463,6 +486,7 @@ class Session:
         for run in self.history:
             run.label = label if run.label == before else run.label
             run.results, run.step_ns = None, None
+        self._made_index = None
         labels = {run.label for run in self.history}
         self.history += [
             HistoryRun(AS_READ, label=other) for other in opened.setup.others if other not in labels

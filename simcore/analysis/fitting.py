@@ -10,7 +10,8 @@ from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
-from simcore.model.training import Training, resolve_training
+from simcore.model.resolving import resolve_training
+from simcore.model.training import Training
 from simcore.names import FORWARD_ONLY
 from simcore.program.order import Action, Shape
 from simcore.program.schedule_choice import find_schedule

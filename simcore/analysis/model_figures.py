@@ -15,7 +15,8 @@ from simcore.model.costs import forward_flops, step_flops
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.maker import ModelMaker, ModelRows
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
-from simcore.model.training import Training, resolve_loads
+from simcore.model.options.experts import resolve_loads
+from simcore.model.training import Training
 from simcore.model.trust import published_error
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE

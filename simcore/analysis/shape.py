@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from simcore.analysis.model_use import describe_model_change
-from simcore.analysis.rank_map import make_rank_map
 from simcore.simulation import Simulation
 from simcore.trace.contexts import MapRow, StepShape, StepWork
 from simcore.trace.track import Track
@@ -37,6 +36,9 @@ class SimulatedShape(StepShape):
 
     @cached_property
     def rank_map(self) -> list[MapRow]:
+        # Imported here: pages of a run without ranks to show need none.
+        from simcore.analysis.rank_map import make_rank_map
+
         return make_rank_map(self._simulation.layout, self._simulation.timeline.classes)
 
     @cached_property

@@ -24,7 +24,6 @@ from simcore.analysis.blocks import add_header_fix
 from simcore.analysis.equal_ranks import ClassWaiting, find_waits
 from simcore.analysis.file_memory import make_memory_note
 from simcore.analysis.layers import LayerLines, LayerTable
-from simcore.analysis.microbatch_passes import Pass, find_passes
 from simcore.analysis.model_use import SimulatedModel
 from simcore.analysis.shape import SimulatedShape
 from simcore.analysis.variants import Variants
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse
     from simcore.analysis.fitting import MemorySaving
+    from simcore.analysis.microbatch_passes import Pass
     from simcore.analysis.model_figures import LowerBound
     from simcore.analysis.path_words import SimulatedPath
     from simcore.flows.traffic import FlowReport
@@ -413,6 +413,9 @@ class SimulationFigures(Run):
     def passes(self, class_id: int) -> list[Pass]:
         """Returns when a class does the forward and backward of each micro-batch: see `Pass`."""
         if class_id not in self._passes:
+            # Imported here: a report names no pass.
+            from simcore.analysis.microbatch_passes import find_passes
+
             self._passes[class_id] = find_passes(self.simulation.timeline, class_id)
         return self._passes[class_id]
 

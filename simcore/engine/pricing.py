@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter, mul
 from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
 from simcore.folding import Folding, RankClass
 from simcore.networks import GroupCollective, Network, Sharing
-from simcore.program import Ops, Program
+from simcore.program import Program
 from simcore.program.ops import (
     AnyCost,
     CollectiveCost,
@@ -42,8 +43,12 @@ class Prices(Struct):
     """None without; several prices of one program and folding may share it."""
     _cache: dict[object, int] = field(default_factory=dict)
 
-    def durations(self, program: Program, folding: Folding) -> list[Sequence[int]]:
-        """Returns the ns of each op per rank class. Equal classes share one list, unless there is jitter."""
+    def durations(self, program: Program, folding: Folding, is_shared: bool = False) -> list[Sequence[int]]:
+        """Returns the ns of each op per rank class. Equal classes share one list, unless there is jitter.
+
+        is_shared: whether what crosses the network takes 0: its end depends on all else there, and to
+        simulate each collective alone takes a quarter of the time of a run of flows.
+        """
         tables: dict[object, list[int]] = {}
         packed_ops = _find_packed_ops(program)
         durations: list[Sequence[int]] = []
@@ -52,11 +57,11 @@ class Prices(Struct):
             key = (rank_class.stage if program.pipelined else 0, folding.price_key(rank_class))
             if self.jitter is not None:
                 durations.append(
-                    self._jittered_ns(class_id, program, folding, ops, packed_ops[rank_class.stage])
+                    self._jittered_ns(class_id, program, folding, is_shared, packed_ops[rank_class.stage])
                 )
                 continue
             if key not in tables:
-                prices = [self._price(cost, folding, rank_class) for cost in program.costs]
+                prices = self._prices(program, folding, rank_class, is_shared)
                 table = [scaled(ns, scale) for ns, scale in prices]
                 for index, cost in enumerate(program.costs):
                     if isinstance(cost, CollectiveCost) and cost.split_count > 1:
@@ -71,6 +76,14 @@ class Prices(Struct):
         """Returns the ns of a cost for a rank class, without jitter."""
         ns = scaled(*self._price(cost, folding, rank_class))
         return cost.share_of(ns) if isinstance(cost, CollectiveCost) and cost.split_count > 1 else ns
+
+    def _prices(
+        self, program: Program, folding: Folding, rank_class: RankClass, is_shared: bool
+    ) -> list[tuple[int, float]]:
+        return [
+            (0, 1.0) if is_shared and _crosses_network(cost) else self._price(cost, folding, rank_class)
+            for cost in program.costs
+        ]
 
     def _price(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> tuple[int, float]:
         """Returns (ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not
@@ -109,25 +122,25 @@ class Prices(Struct):
         return self._cache[key], self.comm_scale
 
     def _jittered_ns(
-        self, class_id: int, program: Program, folding: Folding, ops: Ops, packed_ops: Sequence[int]
+        self, class_id: int, program: Program, folding: Folding, is_shared: bool, packed_ops: Sequence[int]
     ) -> array[int]:
         """Returns the ns of each op of a class of one rank, each multiplied by its own hashed factor, as "q":
         no other class shares them, and a list of 1,024 ranks takes 100 MB.
         """
         rank_class = folding.classes[class_id]
-        prices = [self._price(cost, folding, rank_class) for cost in program.costs]
+        ops = program.stages[rank_class.stage].ops
+        prices = self._prices(program, folding, rank_class, is_shared)
         assert self.jitter is not None
         factors = self.jitter.factors(class_id, program, folding)
         for index, cost in enumerate(program.costs):
             if isinstance(cost, CollectiveCost) and cost.split_count > 1:
                 prices[index] = cost.share_of(prices[index][0]), prices[index][1]
-        column = [
-            round(prices[cost_index][0] * (prices[cost_index][1] * factor))
-            for cost_index, factor in zip(ops.cost, factors, strict=True)
-        ]
+        ns_of, scale_of = ([*map(itemgetter(index), prices)].__getitem__ for index in (0, 1))
+        scales = map(mul, map(scale_of, ops.cost), factors)
+        column = array("q", map(round, map(mul, map(ns_of, ops.cost), scales)))
         for op, ns in _packed_ns(program, rank_class, packed_ops):
             column[op] = round(ns * (prices[ops.cost[op]][1] * factors[op]))
-        return array("q", column)
+        return column
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing
@@ -168,6 +181,11 @@ class Prices(Struct):
             return scaled_traffic
 
         return transmission
+
+
+def _crosses_network(cost: AnyCost) -> bool:
+    """Returns whether a cost is that of an op with other ranks; a copy to the host's memory is not."""
+    return isinstance(cost, TransferCost) or (isinstance(cost, CollectiveCost) and cost.group != "offload")
 
 
 def _find_packed_ops(program: Program) -> list[Sequence[int]]:

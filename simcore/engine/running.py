@@ -99,7 +99,7 @@ class RunPricing:
             self._begin_with(changes)
             return
         prices = Prices(network, overrides.compute_scale, overrides.comm_scale, jitter)
-        self._durations = prices.durations(program, folding)
+        self._durations = prices.durations(program, folding, self._sharing is not None)
         if self._sharing is not None:
             self._sharing.check_size(program, folding)
             self._traffic_of = prices.transmissions(program, folding, self._sharing)
@@ -112,7 +112,9 @@ class RunPricing:
                 self._traffic_of = self._changed_traffic(change)
 
     def durations(self, change: DurationChange | None = None) -> Sequence[Sequence[int]]:
-        """Returns per rank class the ns of each op on an idle network; 0 for collectives in queues."""
+        """Returns per rank class the ns of each op on an idle network; 0 for collectives in queues, and for
+        what shares the network.
+        """
         if change is None:
             return self._durations
         cache: dict[tuple[int, int], Sequence[int]] = {}

@@ -203,13 +203,17 @@ def run_together(engines: Sequence[SharedNetworkEngine]) -> list[Times]:
             while engine.do_next():
                 is_idle = False
                 turns += 1
-                if not turns % EVENTS_BETWEEN_CANCEL_CHECKS and cancelled():
-                    raise Cancelled
+                if turns >= EVENTS_BETWEEN_CANCEL_CHECKS:
+                    turns = 0
+                    if cancelled():
+                        raise Cancelled
         if not is_idle and len(engines) > 1:
             continue
         coming = []
         for engine in engines:
             engine.network.settle(engine.now)
+            if len(engines) == 1:
+                turns += engine.network.run_ahead(engine.events[0][0] if engine.events else None)
             ends = engine.network.next_ns()
             coming += [] if ends is None else [ends]
             coming += [engine.events[0][0]] if engine.events else []

@@ -39,10 +39,11 @@ def collective_of(operation: str) -> str:
     `nccl:_all_gather_base`.
     """
     name = short_operation(operation).strip("_")
-    for ending in ("_base", "_oop", "_into_tensor", "_tensor", "_coalesced", "_into_tensor_coalesced"):
+    # The last ending of a name first: `all_gather_into_tensor_coalesced`.
+    for ending in ("_coalesced", "_base", "_oop", "_into_tensor", "_tensor"):
         name = name.removesuffix(ending)
-    return {"allreduce": "all_reduce", "alltoall": "all_to_all", "alltoall_base": "all_to_all",
-            "allgather": "all_gather"}.get(name, name)  # fmt: skip
+    two_words = {"allreduce": "all_reduce", "alltoall": "all_to_all", "allgather": "all_gather"}
+    return two_words.get(name, name)
 
 
 class Progress(Struct, dict=True):

@@ -8,6 +8,7 @@ algorithms. Trees send chunks to their root and back, NVLS to the switch of a se
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ def estimate_flows(collective: str, members: int, gpus_per_server: int) -> int:
     return members * (members - 1) * min(members, gpus_per_server) * (2 if collective == "ALLREDUCE" else 1)
 
 
-class Collective:
+class Collective(ABC):
     """A collective in flight, of which each rank takes part from `begin` on.
 
     over: called with the time when its last flow has arrived. rank_over: with a rank when all that it sends
@@ -70,9 +71,9 @@ class Collective:
         # Flows of a rank that have not arrived, those that it sends and those that it gets.
         self._missing_of_rank: dict[int, int] = {}
 
+    @abstractmethod
     def begin(self, rank: int) -> None:
         """Has a rank send what it can."""
-        raise NotImplementedError
 
     def _expect(self, flows: int, of_rank: int) -> None:
         self._missing = flows

@@ -9,14 +9,14 @@ has one queue a port. Under DCQCN a switch marks what leaves a long queue, and t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
 from simcore.flows.log import FlowLog
 from simcore.flows.routes import Route
-from simcore.flows.traffic import FlowPort, FlowReport, FlowRules, FlowTraffic
+from simcore.flows.traffic import MOST_AHEAD, FlowPort, FlowReport, FlowRules, FlowTraffic
 from simcore.records import replace
 from simcore.topology import Topology
 from simcore.topology.packets import ACK_BYTES, DCQCN, HEADER_BYTES, Marks
@@ -171,14 +171,16 @@ class PacketTraffic(FlowTraffic):
     def _gbps(self, link: int) -> float:
         return self.topology.links[link // 2].gbps
 
-    def run_until(self, last: int) -> None:
-        """Runs all events up to a time, inclusive."""
+    def run_until(self, last: int, over: Sequence[object] | None = None) -> int:
         events: list[Any] = self._events
-        next_id = self._next_id
-        payload, is_dcqcn = self.rules.packets.payload, self._is_dcqcn
+        next_id, payload, is_dcqcn = self._next_id, self.rules.packets.payload, self._is_dcqcn
+        instants = 0
         while events and events[0][0] <= last:
             now = events[0][0]
             if now > self.now:
+                if over or (instants >= MOST_AHEAD and over is not None):
+                    return instants
+                instants += 1
                 if self._touched:
                     self.settle()
                     if events[0][0] != now:
@@ -186,87 +188,72 @@ class PacketTraffic(FlowTraffic):
                 self.now = now
             event = heappop(events)
             code = event[4]
-            if _DATA <= code < _ACK:
+            if _BEGIN > code >= _DATA:
+                # A packet or an acknowledgement that has crossed a link: a call for each takes 12 % more.
                 flow, size, mark = event[5], event[6], event[7]
-                hops = flow.hops
-                index = code - (_DATA - 1)
-                if is_dcqcn and hops[index - 1][0].marks is not None:
-                    mark = self._leave(hops[index - 1][0]) or mark
-                if index < len(hops):
-                    port, ns, wire_ns = hops[index]
-                    if size != payload:
-                        ns = int((size + HEADER_BYTES) * 8 / port.gbps)
-                    start = port.free_ns
-                    if start > now:
-                        port.full_ns += ns
-                        if start - now > port.long_ns:
-                            self._note_mark(port.link)
-                        made_ns = port.start_ns
-                    elif start == now:
-                        made_ns = port.start_ns
-                    else:
-                        start = now
-                        made_ns = event[1]
-                    port.start_ns = start
-                    port.free_ns = start + ns
-                    if is_dcqcn and port.marks is not None:
-                        port.came += size + HEADER_BYTES
-                        port.arrivals.append((now, port.came))
-                        port.leaves.append((start, port.came))
-                    heappush(
-                        events, (start + ns + wire_ns, start, made_ns, next_id(), code + 1, flow, size, mark)
-                    )
-                else:
-                    flow.got += size
-                    if flow.got >= flow.size:
-                        self._end_packets(flow)
+                is_packet = code < _ACK
+                path, index = (flow.hops, code - _DATA + 1) if is_packet else (flow.acks, code - _ACK + 1)
+                if is_dcqcn and path[index - 1][0].marks is not None:
+                    is_marked = self._leave(path[index - 1][0])
+                    mark = mark or (is_marked and is_packet)
+                if index < len(path):
+                    port, ns, wire_ns = path[index]
+                    code += 1
+                    if is_packet:
+                        if size != payload:
+                            ns = int((size + HEADER_BYTES) * 8 / port.gbps)
+                        if port.free_ns > now:
+                            self._wait(port, ns)
+                elif is_packet:
+                    self._get_packet(flow, size)
                     port, ns, wire_ns = flow.acks[0]
-                    if port.free_ns >= now:
-                        start, made_ns = port.free_ns, port.start_ns
-                    else:
-                        start, made_ns = now, event[1]
-                    port.start_ns = start
-                    port.free_ns = start + ns
-                    heappush(
-                        events, (start + ns + wire_ns, start, made_ns, next_id(), _ACK, flow, size, mark)
-                    )
-            elif _ACK <= code < _BEGIN:
-                flow, size, mark = event[5], event[6], event[7]
-                acks = flow.acks
-                index = code - (_ACK - 1)
-                if is_dcqcn and acks[index - 1][0].marks is not None:
-                    self._leave(acks[index - 1][0])
-                if index < len(acks):
-                    port, ns, wire_ns = acks[index]
-                    if port.free_ns >= now:
-                        start, made_ns = port.free_ns, port.start_ns
-                    else:
-                        start, made_ns = now, event[1]
-                    port.start_ns = start
-                    port.free_ns = start + ns
-                    if is_dcqcn and port.marks is not None:
-                        port.came += ACK_BYTES
-                        port.arrivals.append((now, port.came))
-                        port.leaves.append((start, port.came))
-                    heappush(
-                        events, (start + ns + wire_ns, start, made_ns, next_id(), code + 1, flow, size, mark)
-                    )
+                    code, is_packet = _ACK, False
                 else:
-                    flow.acked += size
-                    if flow.acked >= flow.size:
-                        self.last_end_ns = max(self.last_end_ns, now)
-                        flow.arrived(flow.key, now)
-                    elif mark and is_dcqcn:
-                        self._receive_mark(flow)
-                    if not flow.port.is_pending:
-                        self._made_ns = event[1]
-                        self._serve_port(flow.port)
+                    self._get_acknowledgement(flow, size, mark, event[1])
+                    continue
+                # It leaves behind what is at the port already.
+                start_ns, made_ns = port.free_ns, port.start_ns
+                if start_ns < now:
+                    start_ns, made_ns = now, event[1]
+                port.start_ns = start_ns
+                port.free_ns = free_ns = start_ns + ns
+                if is_dcqcn and port.marks is not None:
+                    port.came += size + HEADER_BYTES if is_packet else ACK_BYTES
+                    port.arrivals.append((now, port.came))
+                    port.leaves.append((start_ns, port.came))
+                heappush(events, (free_ns + wire_ns, start_ns, made_ns, next_id(), code, flow, size, mark))
             elif code < _DATA:
                 self._handle(code, event[5])
             else:
                 self._made_ns = event[1]
                 self._handle_rate(code, event[5])
-        self.now = max(self.now, last)
+        if over is None:
+            self.now = max(self.now, last)
+        return instants
+
+    def _wait(self, port: _Port, ns: int) -> None:
+        """Counts a packet that takes `ns` and waits for those before it."""
+        port.full_ns += ns
+        if port.free_ns - self.now > port.long_ns:
+            self._note_mark(port.link)
+
+    def _get_packet(self, flow: _PacketFlow, size: int) -> None:
+        """Counts a packet that has arrived."""
+        flow.got += size
+        if flow.got >= flow.size:
+            self._end_packets(flow)
+
+    def _get_acknowledgement(self, flow: _PacketFlow, size: int, mark: bool, came_ns: int) -> None:
+        """Counts an acknowledgement that is back; its GPU sends on. came_ns: when it left the port before."""
+        flow.acked += size
+        if flow.acked >= flow.size:
+            self.last_end_ns = max(self.last_end_ns, self.now)
+            flow.arrived(flow.key, self.now)
+        elif mark and self._is_dcqcn:
+            self._receive_mark(flow)
+        if not flow.port.is_pending:
+            self._made_ns = came_ns
+            self._serve_port(flow.port)
 
     def _handle_rate(self, code: int, item: Any) -> None:
         """Handles an event of a sender."""
@@ -319,7 +306,9 @@ class PacketTraffic(FlowTraffic):
             if next_flow is not None and turn > over:
                 turn = flows.index(next_flow, over)
         if turn < 0:
-            next_ns = min((flow.next_ns for flow in flows), default=now)
+            # One that has sent all waits for acknowledgements alone.
+            sending = (flow.next_ns for flow in flows if flow.sent_bytes < flow.size)
+            next_ns = min(sending, default=now)
             if next_ns > now and port.wake_ns <= now:
                 port.wake_ns = next_ns
                 self._push(next_ns, _WAKE, port)

@@ -28,6 +28,8 @@ _START, _END, _ARRIVE, _SETTLE = range(4)
 _MANY_BUNDLES = 512
 _GRAIN = 0.03
 _FIRST_PORT = 1e-6
+# With all shares found anew, as many take a second, and whoever waits may ask in between whether to stop.
+MOST_AHEAD = 64
 _ROUND_UP = 0.999999
 
 
@@ -434,11 +436,17 @@ class FlowTraffic:
             self.run_until(self._events[0][0])
             self.settle()
 
-    def run_until(self, last: int) -> None:
-        """Runs all events up to a time, inclusive, and finds the rates at that time."""
+    def run_until(self, last: int, over: Sequence[object] | None = None) -> int:
+        """Runs all events up to a time, inclusive, and returns at how many times there were any. over: where
+        it is given, this ends after the time that puts something there, or after `MOST_AHEAD` of them.
+        """
         events = self._events
+        instants = 0
         while events and events[0][0] <= last:
             if events[0][0] > self.now:
+                if over or (instants >= MOST_AHEAD and over is not None):
+                    return instants
+                instants += 1
                 self.settle()
                 # New rates may have made an earlier or a later end.
                 if not events or events[0][0] > last:
@@ -446,7 +454,9 @@ class FlowTraffic:
                 self.now = max(events[0][0], self.now)
             _, _, _, _, kind, item = heappop(events)
             self._handle(kind, item)
-        self.now = max(self.now, last)
+        if over is None:
+            self.now = max(self.now, last)
+        return instants
 
     def _handle(self, kind: int, item: Any) -> None:
         if kind == _START:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable_within
 from simcore.flight.mismatches import frame_of
 from simcore.flight.names import group_text, ranks_text, wall_clock
-from simcore.flight.progress import message_of, short_operation
+from simcore.flight.progress import short_operation
 from simcore.flight.record import STATE_WORDS, size_text
 from simcore.flight.verdict import Wait
 from simcore.hangs.timeline import WAIT
@@ -226,8 +226,3 @@ class HungSpanWords(SpanWords):
 
     def stream_showing(self, stream: str | None, of: Dependency) -> str | None:
         return None if stream is None or of.span == NONE else self._lanes.stream_of(of.track_id, of.span)
-
-    def is_message(self, track_id: int, row: int) -> bool:
-        """Returns whether an entry is a send or a receive."""
-        operation = self._record.dumps[track_id].entries.operation[row]
-        return message_of(self._record.names.operations[operation]) is not None

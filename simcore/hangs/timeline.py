@@ -71,8 +71,9 @@ class Timeline:
             if created:
                 offset = self.offsets[dump.rank].ns
                 first.append(min(created) - offset)
-                ends = max(dump.entries.completed, default=0)
-                last.append(max(*created, *((ends,) if ends < LARGEST else ())) - offset)
+                # The largest number is no time, but one that was never set.
+                ends = [at for at in dump.entries.completed if at < LARGEST]
+                last.append(max(created + ends) - offset)
         return (min(first), max(last)) if first else (0, 0)
 
     @property

@@ -31,15 +31,17 @@ from simcore.measured.columns import (
     DeviceColumns,
     GapColumns,
     HostColumns,
+    LaneColumns,
     MemoryColumns,
     OpColumns,
+    made_lane,
 )
-from simcore.measured.step_columns import KIND_WORDS, CallColumns, CallKey, StepColumns
+from simcore.measured.step_columns import KIND_WORDS, CallColumns, CallKey, CallKind, StepColumns
 from simcore.records import replace
 
 # To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
 # are not used.
-_VERSION = 18
+_VERSION = 19
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -85,7 +87,8 @@ class _CachedSteps(msgspec.Struct):
     columns: list[bytes]
     """Number, start and end, then what was spent by kind."""
     calls: list[tuple[CallKey, list[bytes]]]
-    """Row, start, end and idle time of the calls of each group."""
+    """The columns of the calls of each group."""
+    kinds: list[tuple[CollectiveInfo, str]]
 
 
 class _CachedRecording(msgspec.Struct):
@@ -133,10 +136,8 @@ _INT_COLUMNS = {
     "start": "q", "end": "q", "line": "q", "batch": "q", "chunk": "q", "stated": "B", "step": "q",
     "stream": "q", "correlation": "q", "bytes": "q", "occupancy": "h",
 }  # fmt: skip
-_HOST_INT_COLUMNS = {
-    "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
-    "launcher": "i",
-}  # fmt: skip
+_LANE_INT_COLUMNS = {"start": "q", "end": "q", "thread": "i", "line": "q"}
+_LAUNCH_INT_COLUMNS = {"launch": "q", "launched": "q", "launcher": "i"}
 _MEMORY_INT_COLUMNS = ("time", "bytes", "address", "allocated", "reserved")
 _GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
 _STEP_COLUMNS = 5
@@ -360,10 +361,11 @@ def _encode_steps(steps: StepColumns) -> _CachedSteps:
     columns = [steps.step, steps.start, steps.end, *steps.spent]
     calls = [
         ((operation, None if group is None else _utf8(group), ranks, peer),
-         [some.row.tobytes(), some.start.tobytes(), some.end.tobytes(), some.idle.tobytes()])
+         [column.tobytes() for column in some.columns])
         for (operation, group, ranks, peer), some in steps.calls.items()
     ]  # fmt: skip
-    return _CachedSteps([column.tobytes() for column in columns], calls)
+    kinds = [(kind.info, _utf8(kind.name)) for kind in steps.kinds]
+    return _CachedSteps([column.tobytes() for column in columns], calls, kinds)
 
 
 def _decode_steps(cached: _CachedSteps) -> StepColumns:
@@ -374,19 +376,24 @@ def _decode_steps(cached: _CachedSteps) -> StepColumns:
     if lengths != {len(step)} or len(spent) != len(KIND_WORDS):
         raise ValueError("columns of different lengths")
     for some in calls.values():
-        if {len(some.start), len(some.end), len(some.idle)} != {len(some.row)}:
+        if len(set(map(len, some.columns))) > 1:
             raise ValueError("columns of different lengths")
         if not 0 <= min(some.row, default=0) <= max(some.row, default=0) < max(len(step), 1):
             raise ValueError("calls of no step")
-    return StepColumns(step, start, end, spent, calls)
+        if not 0 <= min(some.kind, default=0) <= max(some.kind, default=0) < max(len(cached.kinds), 1):
+            raise ValueError("calls of no kind")
+    kinds = [CallKind(*kind) for kind in cached.kinds]
+    return StepColumns(step, start, end, spent, calls, kinds)
 
 
 def _encode_host(host: HostColumns) -> _CachedHost:
     texts: dict[str, int] = {}
-    names = array("i", (texts.setdefault(name, len(texts)) for name in host.name)).tobytes()
+    lane = host.lane.columns
+    names = array("i", (texts.setdefault(name, len(texts)) for name in lane.name)).tobytes()
     return _CachedHost(
         [_utf8(text) for text in texts], [_utf8(text) for text in host.threads], names,
-        {name: getattr(host, name).tobytes() for name in _HOST_INT_COLUMNS},
+        {name: getattr(lane, name).tobytes() for name in _LANE_INT_COLUMNS}
+        | {name: getattr(host, name).tobytes() for name in _LAUNCH_INT_COLUMNS},
     )  # fmt: skip
 
 
@@ -418,13 +425,14 @@ def _decode_host(cached: _CachedHost, count: int) -> HostColumns:
     """Returns cached host columns. Raises ValueError where columns do not fit together. count: operations of
     the device.
     """
-    int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _HOST_INT_COLUMNS.items()}
+    of_lane, of_device = (
+        {name: array(kind, cached.int_columns[name]) for name, kind in kinds.items()}
+        for kinds in (_LANE_INT_COLUMNS, _LAUNCH_INT_COLUMNS)
+    )
     names = [cached.texts[at] for at in array("i", cached.name)]
-    lengths = {len(int_columns[name]) for name in ("start", "end", "thread", "line")}
-    of_device = {len(int_columns[name]) for name in ("launch", "launched", "launcher")}
-    if lengths != {len(names)} or of_device != {count}:
+    if {*map(len, of_lane.values())} != {len(names)} or {*map(len, of_device.values())} != {count}:
         raise ValueError("columns of different lengths")
-    return HostColumns(names, threads=cached.threads, **int_columns)
+    return HostColumns(made_lane(LaneColumns(names, **of_lane)), cached.threads, **of_device)
 
 
 def _utf8(text: str) -> str:

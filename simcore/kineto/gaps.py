@@ -16,7 +16,7 @@ from typing import Any
 from simcore.kineto.host import Ranges, Threads
 from simcore.kineto.values import MOST_US
 from simcore.kineto.vocabulary import MODULE
-from simcore.measured.columns import CALLS, HOST_CALLS, GapColumns, HostColumns
+from simcore.measured.columns import CALLS, HOST_CALLS, GapColumns, LaneColumns
 from simcore.records import NamedTuple
 
 # From this share of a step on a gap matters; the least length is the time in which a host launches one
@@ -359,7 +359,7 @@ def _find_deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | N
 
 
 def add_calls(
-    host: HostColumns, named_calls: Iterable[tuple[object, Call]], thread_indices: Mapping[object, int]
+    lane: LaneColumns, named_calls: Iterable[tuple[object, Call]], thread_indices: Mapping[object, int]
 ) -> None:
     """Adds named calls to what the host did, each once.
 
@@ -369,19 +369,19 @@ def add_calls(
     named_calls = [*named_calls]
     # Few are named: a set of all takes more memory than the columns.
     keys = {
-        (call.start, -call.minus_end, lane, call.name)
+        (call.start, -call.minus_end, at, call.name)
         for thread, call in named_calls
-        for lane in (thread_indices[thread], CALLS - thread_indices[thread])
+        for at in (thread_indices[thread], CALLS - thread_indices[thread])
     }
-    there = keys.intersection(zip(host.start, host.end, host.thread, host.name, strict=True))
+    there = keys.intersection(zip(lane.start, lane.end, lane.thread, lane.name, strict=True))
     for thread, call in named_calls:
         thread_index = thread_indices[thread]
         times = call.start, -call.minus_end
-        if not there.isdisjoint({(*times, lane, call.name) for lane in (thread_index, CALLS - thread_index)}):
+        if not there.isdisjoint({(*times, at, call.name) for at in (thread_index, CALLS - thread_index)}):
             continue
         there.add((*times, CALLS - thread_index, call.name))
-        host.name.append(call.name)
-        host.start.append(times[0])
-        host.end.append(times[1])
-        host.thread.append(CALLS - thread_index)
-        host.line.append(call.event_index)
+        lane.name.append(call.name)
+        lane.start.append(times[0])
+        lane.end.append(times[1])
+        lane.thread.append(CALLS - thread_index)
+        lane.line.append(call.event_index)

@@ -18,7 +18,7 @@ from typing import Any
 
 from simcore.kineto.values import MOST_US
 from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, MODULE, layer_of, module_class, phase_of
-from simcore.measured.columns import ANNOTATED, NOT_LAUNCHED, HostColumns
+from simcore.measured.columns import ANNOTATED, NOT_LAUNCHED, HostColumns, LaneColumns
 from simcore.records import replace
 
 # A time in the unit of the file, and its thread.
@@ -316,32 +316,34 @@ def thread_words(launchers: Mapping[object, int]) -> list[str]:
     ]
 
 
-def host_columns(
-    threads: Threads, ranges: Threads, launchers: Mapping[object, int], ns: Times
-) -> HostColumns:
-    """Returns what the host did, without launches.
-
-    threads: operations; ranges: annotations and modules; launchers: as `launchers_of` returns them. ns:
-    converts times as written to ns. What is too late for any axis is left out.
-    """
-    columns = HostColumns()
-    for thread, thread_index in launchers.items():
-        if thread in threads:
-            some = threads[thread].sort()
-            outer = outermost(some)
-            rows = range(len(some)) if len(outer) == len(some) else outer
-            _add(columns, some, rows, thread_index, ns)
+def annotations_of(ranges: Threads) -> Ranges:
+    """Returns the annotations among annotations and modules, in order."""
     annotations = Ranges()
     for some in ranges.values():
         for row, name in enumerate(some.name):
             if not name.startswith(MODULE):
                 annotations.add(some.start[row], some.length[row], name, some.event_index[row])
-    _add(columns, annotations.sort(), range(len(annotations)), ANNOTATED, ns)
-    columns.threads += thread_words(launchers)
+    return annotations.sort()
+
+
+def lane_columns(threads: Sequence[Ranges | None], annotations: Ranges, ns: Times) -> LaneColumns:
+    """Returns what the host did.
+
+    threads: the operations of each thread that launched something; annotations: in order. ns: converts times
+    as written to ns. What is too late for any axis is left out.
+    """
+    columns = LaneColumns()
+    for thread_index, operations in enumerate(threads):
+        if operations is not None:
+            some = operations.sort()
+            outer = outermost(some)
+            rows = range(len(some)) if len(outer) == len(some) else outer
+            _add(columns, some, rows, thread_index, ns)
+    _add(columns, annotations, range(len(annotations)), ANNOTATED, ns)
     return columns
 
 
-def _add(columns: HostColumns, ranges: Ranges, rows: Sequence[int], thread: int, ns: Times) -> None:
+def _add(columns: LaneColumns, ranges: Ranges, rows: Sequence[int], thread: int, ns: Times) -> None:
     """Adds what one thread did, in order."""
     if len(rows) > _PART:
         for first in range(0, len(rows), _PART):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import sub
+from statistics import median_low
 from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
@@ -22,7 +23,7 @@ from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
 from simcore.kineto.span_tables import recordings_of
 from simcore.measured.columns import RankTrace
-from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
+from simcore.measured.device_clocks import DeviceClocks, find_axis, find_device_clocks, one_clock
 from simcore.measured.device_matching import count_beyond_world, count_incomplete
 from simcore.measured.rank_positions import Degrees
 from simcore.measured.run import (
@@ -30,13 +31,13 @@ from simcore.measured.run import (
     RecordedStep,
     RecordingInfo,
     align_ranks,
-    largest_gap,
     merge_repeated,
     missing_ranks,
 )
 from simcore.measured.step_columns import RankSteps, join_steps
 from simcore.parameters import OpeningOptions
 from simcore.ranks import RankSet
+from simcore.records import NamedTuple
 from simcore.units import byte_size, duration, plural
 from simcore.workload.formats import format_of
 from simcore.workload.formats.training_log import KEY as LOG
@@ -168,67 +169,42 @@ def _run(
     options: OpeningOptions,
     is_set: bool,
 ) -> MeasuredRun:
+    """Returns the requested step of the requested job among recordings. is_set: whether the files are those
+    of a directory.
+    """
     recordings = [recording for recording in recordings if recording.count]
     if not recordings:
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
     recordings = _select_ranks(path, recordings, options)
     forms = {recording.form for recording in recordings}
-    paths = {(recording.path, recording.rank) for recording in recordings}
-    unit = "rank"
-    if len(paths) == 1 and len(recordings) > 1:
-        unit = "device"
-        for index, recording in enumerate(recordings):
-            recording.rank = index if recording.device is None else recording.device
-    elif len(paths) < len(recordings):
-        recordings = _one_device_each(path, recordings, diagnostics)
+    unit, recordings = _one_each(path, recordings, diagnostics)
     jobs = jobs_of(recordings)
-    job = _choose_job(jobs, (options.run or "").partition("#")[0] or None, path)
-    left = [other for other in jobs if other is not job]
     labels = _labels(jobs)
-    if left:
-        listed = ", ".join(
-            f"{labels[id(other)]} ({plural(len(other.ranks), unit)})" for other in left[:_LISTED]
-        )
-        message = f"{labels[id(job)]} is shown; --run opens another job of this directory: {listed}"
-        diagnostics.append(Diagnostic("note", "other-runs", message, path))
+    job = _choose_job(jobs, labels, (options.run or "").partition("#")[0] or None, path)
+    other_jobs = [other for other in jobs if other is not job]
+    if other_jobs:
+        diagnostics.append(_other_jobs_note(path, job, other_jobs, labels, unit))
     if unit == "rank":
         diagnostics += _ranks_from(path, job)
     rank_steps = _rank_steps(job)
-    step, steps = _choose_step(job, options, path, diagnostics)
-    traces: list[RankTrace] = []
-    groups = []
-    shown_steps: list[tuple[int, Recording, ProfilerStep]] = []
-    for rank, some in sorted(job.ranks.items()):
-        recording = next((one for one in some if one.find_step(step) is not None), some[-1])
-        wanted_step = step if recording.find_step(step) is not None else None
-        if not recording.has_step(wanted_step):
-            # Its last step is not that of the rest of its job.
-            how = _read_options(options)
-            again = read_one(recording.path, how)[0]
-            recording = next(other for other in again if other.device == recording.device)
-        trace = recording.trace(rank, wanted_step)
-        if len(trace.ops):
-            traces.append(trace)
-            groups.append(recording.groups)
-            if wanted_step is not None:
-                shown_steps.append((rank, recording, recording.step_of(wanted_step)))
-        else:
-            message = f"{unit} {rank} has nothing in step {step}: it is left out"
-            diagnostics.append(Diagnostic("warning", "empty-step", message, recording.path))
-    if not traces:
-        if _requested_step(options) is None:
-            message = f"found no operation in step {step}, the last whole one: --step all would fit"
-            raise InputError(Diagnostic("error", "no-events", message, path))
-        raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
+    step, steps = _choose_step(job, unit, options, path, diagnostics)
+    opened_ranks = _open_ranks(job, unit, step, options, diagnostics)
+    if not opened_ranks:
+        raise _empty_step_error(path, step, options)
+    traces = [one.trace for one in opened_ranks]
     _check_fits(path, traces)
-    diagnostics += [*_host_ahead_notes(path, unit, shown_steps), *_other_step_notes(path, unit, shown_steps)]
+    diagnostics += [
+        *_host_ahead_notes(path, unit, opened_ranks),
+        *_other_step_notes(path, unit, opened_ranks),
+    ]
     # A file may have all ranks.
     is_set |= unit == "rank" and len(job.ranks) > 1
     if is_set:
-        diagnostics += name_groups(path, traces, groups)
+        diagnostics += name_groups(path, traces, [one.recording.groups for one in opened_ranks])
         diagnostics += part_groups(path, traces, job.world)
-    world = job.world if unit == "rank" else None
+    own_label = labels[id(job)]
+    other_steps = [one.step_number for one in steps if one.step_number != step]
     return _device_run(
         path,
         traces,
@@ -237,21 +213,93 @@ def _run(
         on_one_clock=all(recording.on_one_clock for recording in recordings),
         step=step,
         steps=steps,
-        world=world,
+        world=job.world if unit == "rank" else None,
         is_set=is_set,
         unit=unit,
         stamp=_step_label(job.stamp, step),
-        label=_step_label(labels[id(job)], step),
+        label=_step_label(own_label, step),
         others=(
-            *(
-                _step_label(labels[id(job)], job_step.step_number)
-                for job_step in steps
-                if job_step.step_number != step
-            ),
-            *(labels[id(other)] for other in left),
+            *(_step_label(own_label, other_step) for other_step in other_steps),
+            *(labels[id(other)] for other in other_jobs),
         ),
         rank_steps=rank_steps,
     )
+
+
+def _one_each(
+    path: str, recordings: Sequence[Recording], diagnostics: list[Diagnostic]
+) -> tuple[str, Sequence[Recording]]:
+    """Returns (what the recordings are of, `rank` or `device`; one recording of each). The devices of a
+    single file have their own numbers.
+    """
+    ranks = {(recording.path, recording.rank) for recording in recordings}
+    if len(ranks) == 1 and len(recordings) > 1:
+        for index, recording in enumerate(recordings):
+            recording.rank = index if recording.device is None else recording.device
+        return "device", recordings
+    if len(ranks) < len(recordings):
+        recordings = _one_device_each(path, recordings, diagnostics)
+    return "rank", recordings
+
+
+class _OpenedRank(NamedTuple):
+    """What is shown of a rank."""
+
+    rank: int
+    recording: Recording
+    step: ProfilerStep | None
+    """None for all that was recorded."""
+    trace: RankTrace
+
+
+def _open_ranks(
+    job: Job, unit: str, step: int | None, options: OpeningOptions, diagnostics: list[Diagnostic]
+) -> list[_OpenedRank]:
+    """Returns what each rank has in a step, None for all that was recorded; without ranks that have nothing
+    in it, which are reported.
+    """
+    opened_ranks = []
+    for rank, windows in sorted(job.ranks.items()):
+        recording = next((one for one in windows if one.find_step(step) is not None), windows[-1])
+        profiled = recording.find_step(step)
+        step_number = None if profiled is None else profiled.step_number
+        if not recording.has_step(step_number):
+            # Its last step is not that of the rest of its job.
+            recording = _read_whole(recording, options)
+        trace = recording.trace(rank, step_number)
+        if len(trace.ops):
+            opened_ranks.append(_OpenedRank(rank, recording, profiled, trace))
+        else:
+            message = f"{unit} {rank} has nothing in step {step}: it is left out"
+            diagnostics.append(Diagnostic("warning", "empty-step", message, recording.path))
+    return opened_ranks
+
+
+def _read_whole(recording: Recording, options: OpeningOptions) -> Recording:
+    """Returns a recording with the operations of all of its steps."""
+    again = read_one(recording.path, _read_options(options))[0]
+    of_device = [other for other in again if other.device == recording.device]
+    # A file of spans has many ranks, none with a device; one of many devices states at most one rank.
+    return next(other for other in of_device if len(of_device) == 1 or other.rank == recording.rank)
+
+
+def _empty_step_error(path: str, step: int | None, options: OpeningOptions) -> InputError | UsageError:
+    """Returns the error for a step in which no rank has any operation."""
+    if _requested_step(options) is None:
+        message = f"found no operation in step {step}, the last whole one: --step all would fit"
+        return InputError(Diagnostic("error", "no-events", message, path))
+    return UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
+
+
+def _other_jobs_note(
+    path: str, job: Job, other_jobs: Sequence[Job], labels: dict[int, str], unit: str
+) -> Diagnostic:
+    """Returns the note that a directory has more jobs than the one that is shown."""
+    listed = ", ".join(
+        f"{labels[id(other)]} ({plural(len(other.ranks), unit)})" for other in other_jobs[:_LISTED]
+    )
+    message = f"{labels[id(job)]} is shown; --run opens another job of this directory: {listed}"
+    return Diagnostic("note", "other-runs", message, path)
 
 
 def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
@@ -261,7 +309,18 @@ def _rank_steps(job: Job) -> tuple[RankSteps, ...]:
         parts = [recording.step_columns for recording in some if recording.step_columns is not None]
         if parts:
             ops = sum(recording.count for recording in some)
-            rank_steps.append(RankSteps(rank, some[0].stage, join_steps(parts), ops))
+            ahead = frozenset([step.step_number for one in some for step in one.steps if step.ahead_ns])
+            rank_steps.append(
+                RankSteps(
+                    rank,
+                    some[0].stage,
+                    join_steps(parts),
+                    ops,
+                    ahead,
+                    some[0].groups,
+                    some[0].columns.on_device,
+                )
+            )
     return tuple(rank_steps)
 
 
@@ -292,37 +351,32 @@ def _no_steps(step_names: str | None) -> str:
     return "there is no ProfilerStep (--step-names REGEX names other annotations of steps)"
 
 
-def _host_ahead_notes(
-    path: str, unit: str, shown_steps: Sequence[tuple[int, Recording, ProfilerStep]]
-) -> list[Diagnostic]:
+def _host_ahead_notes(path: str, unit: str, opened_ranks: Sequence[_OpenedRank]) -> list[Diagnostic]:
     """Returns notes on where the step of a device is taken to begin, if the host ran ahead, and how long it
-    would be otherwise. shown_steps: id, recording and step of each rank.
+    would be otherwise.
     """
-    if not shown_steps:
+    profiled = [(one.rank, one.step) for one in opened_ranks if one.step is not None]
+    if not profiled:
         return []
-    rank, _, step = max(shown_steps, key=lambda one: (one[2].ahead_ns, -one[0]))
+    rank, step = max(profiled, key=lambda one: (one[1].ahead_ns, -one[0]))
     if step.ahead_ns < _WORTH_SAYING * (step.end - step.start):
         return []
     ahead, otherwise = duration(step.ahead_ns), duration(step.end - step.annotated)
     message = (
         f"the host runs ahead of the device: step {step.step_number} is taken to begin when the device "
-        "is done "
-        f"with what was launched before it, on {unit} {rank} {ahead} after the host began it; from there on "
-        f"it would last {otherwise}"
+        f"is done with what was launched before it, on {unit} {rank} {ahead} after the host began it; "
+        f"from there on it would last {otherwise}"
     )
     brief = f"step from when the device is free; from the host's start on {otherwise}"
     return [Diagnostic("note", "step-begin-assumed", message, path, brief=brief)]
 
 
-def _other_step_notes(
-    path: str, unit: str, shown_steps: Sequence[tuple[int, Recording, ProfilerStep]]
-) -> list[Diagnostic]:
-    """Returns notes on operations left out because the device is at another step then. shown_steps: as in
-    `_host_ahead_notes`.
-    """
+def _other_step_notes(path: str, unit: str, opened_ranks: Sequence[_OpenedRank]) -> list[Diagnostic]:
+    """Returns notes on operations left out because the device is at another step then."""
     outside = [
-        (rank, step.step_number, *recording.count_outside(step.step_number))
-        for rank, recording, step in shown_steps
+        (one.rank, one.step.step_number, *one.recording.count_outside(one.step.step_number))
+        for one in opened_ranks
+        if one.step is not None
     ]
     outside = [one for one in outside if one[2]]
     if not outside:
@@ -371,10 +425,10 @@ def _first_name(job: Job) -> str:
     return os.path.basename(min(recording.path for some in job.ranks.values() for recording in some))
 
 
-def _choose_job(jobs: Sequence[Job], label: str | None, path: str) -> Job:
+def _choose_job(jobs: Sequence[Job], labels: dict[int, str], label: str | None, path: str) -> Job:
+    """Returns the job whose label begins so, None for the first. Raises UsageError where not one does."""
     if label is None:
         return jobs[0]
-    labels = _labels(jobs)
     fitting = [job for job in jobs if labels[id(job)].startswith(label)]
     if len(fitting) == 1:
         return fitting[0]
@@ -386,9 +440,11 @@ def _choose_job(jobs: Sequence[Job], label: str | None, path: str) -> Job:
 
 
 def _choose_step(
-    job: Job, options: OpeningOptions, path: str, diagnostics: list[Diagnostic]
+    job: Job, unit: str, options: OpeningOptions, path: str, diagnostics: list[Diagnostic]
 ) -> tuple[int | None, tuple[RecordedStep, ...]]:
-    """Returns (the step to show, None for all that was recorded; all steps)."""
+    """Returns (the step to show, None for all that was recorded; all steps). Ranks that do not have a
+    requested step whole leave the job, which is reported.
+    """
     steps = _recorded_steps(job)
     lengths = {step.step_number: step.ns for step in steps}
     requested = _requested_step(options)
@@ -397,14 +453,15 @@ def _choose_step(
         whole = [one.step_number for one in steps if len(one.ns) == len(job.ranks)]
         if whole and is_log:
             # A log has nothing of a step but its time, and the last one may be any.
-            by_length = sorted(whole, key=lambda step: (lengths[step][min(lengths[step])], step))
-            return by_length[len(by_length) // 2], steps
+            length_of = {step: lengths[step][min(lengths[step])] for step in whole}
+            median_ns = median_low(length_of.values())
+            return next(step for step, ns in length_of.items() if ns == median_ns), steps
         recordings = [recording for some in job.ranks.values() for recording in some]
         for step_number in reversed(whole):
             found_steps = (recording.find_step(step_number) for recording in recordings)
             if any(step is not None and step.ops for step in found_steps):
                 return step_number, steps
-        why = "no step is whole on every rank" if steps else _no_steps(options.step_names)
+        why = f"no step is whole on every {unit}" if steps else _no_steps(options.step_names)
         diagnostics.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
         return None, steps
     if requested == ALL_STEPS:
@@ -418,7 +475,7 @@ def _choose_step(
         raise UsageError(f"--step {step_number}: no such step in {printable(path)}, found {there}")
     lacking = sorted(set(job.ranks) - set(lengths[step_number]))
     if lacking:
-        message = f"rank {RankSet.of(lacking).text()} does not have step {step_number} whole: left out"
+        message = f"{unit} {RankSet.of(lacking).text()} does not have step {step_number} whole: left out"
         diagnostics.append(Diagnostic("warning", "step-not-whole", message, path))
         for rank in lacking:
             del job.ranks[rank]
@@ -519,16 +576,12 @@ def _on_one_axis(
     say: Callable[[Severity, str, str, str], None],
 ) -> tuple[list[int], bool]:
     """Returns (ns by which each rank is shifted further, whether the ranks have a common time), and reports
-    it.
-
-    Ranks that did not run at one time by their clocks, connected in several sets, begin at one start: waits
-    are those inside the sets.
+    it. Where those tied in several sets begin at one start, waits are those inside the sets.
     """
-    gap, none = largest_gap(ranks), [0] * len(ranks)
+    spans = [(rank.first_ns, rank.last_ns) for rank in ranks]
+    axis = find_axis(spans, clocks.message_root, any(rank.ahead_ns for rank in ranks[1:]))
+    gap = axis.gap_ns
     if gap and 1 < len(set(clocks.message_root)) < len(ranks):
-        starts = {root: rank.first_ns for root, rank in zip(clocks.message_root, ranks, strict=True)}
-        for root, rank in zip(clocks.message_root, ranks, strict=True):
-            starts[root] = min(starts[root], rank.first_ns)
         loose = RankSet.of(
             [rank.rank for root, rank in zip(clocks.message_root, ranks, strict=True) if root]
         ).text()
@@ -537,9 +590,9 @@ def _on_one_axis(
             f"(up to {duration(gap)} lie between them): what is tied is shown from one start"
         )
         say("warning", "loose-clock", message, f"clock of rank {loose} tied to no other")
-        return [starts[clocks.message_root[0]] - starts[root] for root in clocks.message_root], True
+        return axis.further, True
     # Devices without common calls that are behind their hosts drift apart: at no time are all at one step.
-    drifts = clocks.message_root == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
+    drifts = axis.drifts
     # Devices of one file are on its clock.
     if unit == "rank" and not drifts:
         _say_loose(ranks, clocks, say)
@@ -555,7 +608,7 @@ def _on_one_axis(
             "from its own start"
         )
         say("warning", "not-concurrent", message, "ranks did not run at one time")
-    return none, not gap and not drifts
+    return axis.further, axis.is_shared
 
 
 def _device_run(
@@ -569,11 +622,11 @@ def _device_run(
     steps: tuple[RecordedStep, ...],
     world: int | None,
     is_set: bool,
-    unit: str = "rank",
-    stamp: str | None = None,
-    label: str | None = None,
-    others: tuple[str, ...] = (),
-    rank_steps: tuple[RankSteps, ...] = (),
+    unit: str,
+    stamp: str,
+    label: str,
+    others: tuple[str, ...],
+    rank_steps: tuple[RankSteps, ...],
 ) -> MeasuredRun:
     """Returns the run of these ranks, whose times are still on the clocks of their hosts.
 

@@ -76,7 +76,6 @@ class FileProducts:
         self.lookups: list[tuple[Lookup, float]] = []
         """Look-ups in tables, with their starts, us."""
         self.backward = False
-        self.devices: set[int] = set()
         self.times_of_lines: list[tuple[float, float]] = []
         """(start, end) of the events that were asked for, us."""
 
@@ -165,9 +164,7 @@ class _Reader:
                 start = event.ts or 0.0
                 self._thread(event).backward.append((start, start + max(event.dur or 0.0, 0.0)))
         elif cat in KERNELS:
-            args = kernel_args_of(event)
-            correlation, device = whole(args.correlation), whole(args.device)
-            self.result.devices.add(-1 if device is None else device)
+            correlation = whole(kernel_args_of(event).correlation)
             if correlation is not None:
                 self.kernels.add(correlation)
         elif self._launches(cat):

@@ -6,6 +6,7 @@ import gc
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import compress, repeat
 from operator import add, is_not, itemgetter, lt
 from typing import Any
@@ -24,13 +25,15 @@ from simcore.kineto.events import (
     Event,
     Events,
     KinetoFile,
-    args_of,
+    SameArgs,
     batches,
+    call_args_of,
     correlations_of,
     decode_file,
 )
 from simcore.kineto.gaps import (
     LEAST_CALL_NS,
+    Call,
     HostActivity,
     HostCalls,
     Launch,
@@ -50,8 +53,9 @@ from simcore.kineto.host import (
     Ranges,
     Surroundings,
     Threads,
+    annotations_of,
     find_surroundings,
-    host_columns,
+    lane_columns,
     launchers_of,
     outermost,
     thread_words,
@@ -93,9 +97,16 @@ from simcore.kineto.vocabulary import (
     phase_of,
     reduced_dtype,
 )
-from simcore.measured.columns import CollectiveInfo, DeviceColumns, HostColumns, OpColumns
+from simcore.measured.columns import (
+    CollectiveInfo,
+    DeviceColumns,
+    HostColumns,
+    HostLane,
+    LaneColumns,
+    OpColumns,
+)
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, replace
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
@@ -104,6 +115,8 @@ _OF_PHASE: dict[str | None, int] = {None: _KERNEL} | {name: CATEGORIES.index(nam
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
 _LEAST_CALL_US = LEAST_CALL_NS / 1000
+# What the columns have of a collective: (itself, group, category, dtype, shape).
+_CollectiveRow = tuple[CollectiveInfo, str, int, "str | None", "str | None"]
 
 
 def read_file_events(
@@ -133,10 +146,8 @@ def read_file_events(
                 option = "--comm-names" if names is not None else "--step-names"
                 raise UsageError(f"{option}: found a Chrome trace; --trace-map FILE says what its spans are")
             refuse_other(path, memoryview(file.traceEvents), has_host=False)
-            recordings, diagnostics = read_chrome(path, file, damage, rules, on_progress)
-            for recording in recordings:
-                recording.is_truncated = damage.is_cut
-            return recordings, [*damage.diagnostics(), *diagnostics]
+            del data
+            return read_chrome(path, file, damage, rules, on_progress)
         reader = _Reader(path, file, damage, names, on_progress, step_names)
         try:
             recordings = reader.recordings()
@@ -217,6 +228,7 @@ class _Reader:
             raise InputError(Diagnostic("error", "value-too-large", message, path))
         _check_rank(path, self.who, damage)
         self.base = int(base)
+        self.all_ns = partial(_all_ns, self.base)
         self.pool = Pool()
         # The names of host operations, equal ones as one object; and those that may state the size of a
         # collective.
@@ -225,6 +237,8 @@ class _Reader:
         self.rows = DeviceRows()
         self.launches = Launches()
         self.launchers: dict[object, int] = {}
+        # The calls that gaps name, with their threads.
+        self.named_calls: list[tuple[object, Call]] = []
         # Calls of the host that may explain gaps of a device, besides operations and annotations.
         self.host_calls = HostCalls(self.launches.threads)
         self.flows = Flows()
@@ -232,7 +246,10 @@ class _Reader:
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
         self.ranges: Threads = {}
+        # What the calls of collectives state, by the key that their kernels name.
         self.calls: dict[Any, Args] = {}
+        self.call_sequences: dict[Any, Any] = {}
+        self.same_args = SameArgs()
         self.steps: list[StepMark] = []
         # Annotations on the devices themselves, of steps alone.
         self.on_devices: dict[int, list[tuple[str, StepMark]]] = {}
@@ -392,7 +409,12 @@ class _Reader:
         launches, events = self.launches, some.events
         starts: list[Any] = [event.ts for event in events]
         lengths = [event.dur or 0 for event in events]
-        threads = [*map(launches.threads.__getitem__, some.threads)]
+        thread = some.only_thread
+        threads = (
+            [*map(launches.threads.__getitem__, some.threads)]
+            if thread is None
+            else [launches.threads[thread]] * len(events)
+        )
         self._take_calls(RUNTIME_CALL, some, lengths)
         correlations: Any = correlations_of(events)
         if None in correlations:
@@ -410,18 +432,17 @@ class _Reader:
         events = some.events
         if not events:
             return
-        pids, tids = [event.pid for event in events], [event.tid for event in events]
         names: list[Any] = [*map(self.plain_names.get, [event.name for event in events])]
         if None in names:
             for row, event in enumerate(events):
                 if names[row] is None:
                     names[row] = self._name(event)
                     self._take_named(some.indices[row], event)
-        if pids.count(pids[0]) == tids.count(tids[0]) == len(events):
+        if some.only_thread is not None:
             self._ranges_of(self.threads, events[0]).extend(events, names, some.indices)
             return
         rows_by_thread: dict[object, list[int]] = {}
-        for row, thread in enumerate(zip(pids, tids, strict=True)):
+        for row, thread in enumerate(some.threads):
             rows_by_thread.setdefault(thread, []).append(row)
         for rows in rows_by_thread.values():
             own = [*map(events.__getitem__, rows)]
@@ -441,10 +462,15 @@ class _Reader:
                 self.plain_names[name] = self.pool[name]
                 return
             self.sized_names.add(name)
-        args = args_of(event)
+        args = call_args_of(event)
         self._take_size(event_index, event, call_size(name, args))
-        if name == CALL:
-            self.calls[key_of(args.external)] = args
+        key = key_of(args.external)
+        # Without a key it would be the call of all kernels that have none either.
+        if name == CALL and key is not None:
+            self.calls[key] = self.same_args.args_of(event)
+            self.call_sequences.pop(key, None)
+            if args.sequence is not None:
+                self.call_sequences[key] = args.sequence
 
     def _take_size(self, event_index: int, event: Event, size: CallSize) -> None:
         start = event.ts or 0
@@ -456,7 +482,7 @@ class _Reader:
         if COLLECTIVE_ANNOTATION.match(name):
             start = event.ts or 0
             end = start + max(event.dur or 0, 0)
-            size = call_size(name, args_of(event))
+            size = call_size(name, call_args_of(event))
             self._take_size(event_index, event, size)
             self.annotated.append(_Call(start, end, event_index, name, (event.pid, event.tid), size))
         self._take_range(self.ranges, event_index, event)
@@ -479,16 +505,17 @@ class _Reader:
 
     def _take_calls(self, kind: int, some: Events, lengths: list[float]) -> None:
         """Takes the calls that are long enough to cover a part of a gap."""
+        if max(lengths, default=0) < _LEAST_CALL_US:
+            return
         flags = bytes(map(_LEAST_CALL_US.__le__, lengths))
-        if 1 in flags:
-            calls, long = self.host_calls, Events()
-            long.events += compress(some.events, flags)
-            calls.start.fromlist([event.ts for event in long.events])
-            calls.length.extend(compress(lengths, flags))
-            calls.kind += bytes((kind,)) * len(long)
-            calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
-            calls.event_index.extend(compress(some.indices, flags))
-            calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
+        calls, long = self.host_calls, Events()
+        long.events += compress(some.events, flags)
+        calls.start.fromlist([event.ts for event in long.events])
+        calls.length.extend(compress(lengths, flags))
+        calls.kind += bytes((kind,)) * len(long)
+        calls.thread.extend(map(self.launches.threads.__getitem__, long.threads))
+        calls.event_index.extend(compress(some.indices, flags))
+        calls.name += map(self.pool.__getitem__, [event.name for event in long.events])
 
     def _ranges_of(self, threads: Threads, event: Event) -> Ranges:
         """Returns the ranges of the thread of an event."""
@@ -549,16 +576,7 @@ class _Reader:
         if not -MOST_US < us < MOST_US:
             message = f"event {event_index}: found a time of {us} us, expected at most {MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
-        whole_us = int(us)
-        ns = whole_us * 1000 if whole_us == us else round(us * 1000)
-        return ns + (self.base if base is None else base)
-
-    def _all_ns(self, times: Sequence[float]) -> list[int]:
-        """Returns times that are known to fit as ns."""
-        base = self.base
-        if min(times, default=0) > -_EXACT_US and max(times, default=0) < _EXACT_US:
-            return [round(us * 1000) + base for us in times]
-        return [self._ns(0, us) for us in times]
+        return _exact_ns(us) + (self.base if base is None else base)
 
     # -- a device --------------------------------------------------------------------
 
@@ -596,7 +614,7 @@ class _Reader:
         kinds = [event.cat for event in batch.events]
         copies = {kind for kind in {*kinds} if kind in COPIES or (kind not in KERNELS and is_copy(kind))}
         are_copies = map(copies.__contains__, kinds) if copies else bytes(len(batch))
-        columns.take(batch, start, dur, are_copies, self.pool, self.triples)
+        columns.take(batch, start, dur, are_copies, self.pool, self.triples, self.same_args)
 
     def _devices(self) -> list[Recording]:
         rows, self.rows = self.rows, DeviceRows()
@@ -604,8 +622,8 @@ class _Reader:
         launches = self.launches
         launches.select(rows.correlation)
         self.launchers = launchers_of(launches.on)
-        host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
-        launch_times = LaunchTimes(launches, self.launchers, self._all_ns)
+        host = HostColumns(self._lane(), thread_words(self.launchers))
+        launch_times = LaunchTimes(launches, self.launchers, self.all_ns)
         threads = self.threads, self.ranges
         around = find_surroundings(threads, launches.time, launches.on, self.flows) if launches else []
         # Behind those of all launches that of none.
@@ -623,6 +641,18 @@ class _Reader:
             self._device(rows.select(some), device_id, around, launch_times, host)
             for device_id, some in devices.items()
         ]
+
+    def _lane(self) -> HostLane:
+        """Returns what the host did. It holds neither this reader nor the bytes of the file."""
+        launchers, named_calls, ns = self.launchers, self.named_calls, self.all_ns
+        operations, annotations = [*map(self.threads.get, launchers)], annotations_of(self.ranges)
+
+        def make() -> LaneColumns:
+            columns = lane_columns(operations, annotations, ns)
+            add_calls(columns, named_calls, launchers)
+            return columns
+
+        return HostLane(make)
 
     def _device(
         self,
@@ -652,7 +682,7 @@ class _Reader:
         columns = DeviceColumns(
             stream=rows.stream, correlation=correlation, operation=operation, layer=layer, bytes=rows.bytes,
             grid=rows.grid, block=rows.block, occupancy=rows.occupancy,
-            memory=self.allocations.columns_of(device, (self.threads, self.ranges), self._all_ns),
+            memory=self.allocations.columns_of(device, (self.threads, self.ranges), self.all_ns),
             host=launch_times.of_rows(host, launch_rows),
         )  # fmt: skip
         for op in compress(range(count), rows.is_copy):
@@ -690,32 +720,52 @@ class _Reader:
         some = [*compress(range(len(name)), flags)]
         if not some:
             return
-        sizes = self._sizes(
-            {correlation[op] for op in some if communicates[name[op]]},
-            {correlation[op] for op in some if annotated[op] is not None},
-        )
         group, shape, dtype = ops.group[:], ops.shape[:], ops.dtype[:]
+        sizes: dict[int, CallSize] | None = None
+        # What follows from the texts of a kernel, once for all that are alike.
+        row_by_key: dict[tuple[object, ...], _CollectiveRow | None] = {}
         for op in some:
             if rows.is_copy[op]:
                 continue
-            args = rows.collective_args.get(op)
+            args, sequence = rows.collective_args.get(op), rows.sequences.get(op)
             if args is None and self.calls:
-                args = self.calls.get(rows.external_of(op))
+                external = rows.external_of(op)
+                args, sequence = self.calls.get(external), self.call_sequences.get(external)
             if args is None and not communicates[name[op]] and annotated[op] is None:
                 if name[op] in unclear:
                     self.unclear.add(name[op])
                 continue
-            size = sizes.get(correlation[op])
-            collective = self._collective(name[op], args, annotated[op], size)
-            if collective is None:
+            size = None
+            if not _states_size(args):
+                if sizes is None:
+                    sizes = self._sizes(
+                        {correlation[op] for op in some if communicates[name[op]]},
+                        {correlation[op] for op in some if annotated[op] is not None},
+                    )
+                size = sizes.get(correlation[op])
+            key = name[op], id(args), annotated[op], size
+            if key not in row_by_key:
+                row_by_key[key] = self._collective_row(self._collective(name[op], args, annotated[op], size))
+            row_of_op = row_by_key[key]
+            if row_of_op is None:
                 continue
+            collective, group[op], ops.stated_category[op], dtype[op], shape[op] = row_of_op
+            if sequence is not None and args is not None and args.collective is not None:
+                collective = replace(collective, sequence=whole(sequence))
             columns.collectives[op] = collective
-            group[op] = self.pool[collective.group or "comm"]
-            ops.stated_category[op] = CATEGORIES.index(category_of_group_name(collective.group))
-            dtype[op] = dtype_of(collective.dtype)
-            most = collective.elements
-            shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
         ops.group, ops.shape, ops.dtype = group, shape, dtype
+
+    def _collective_row(self, collective: CollectiveInfo | None) -> _CollectiveRow | None:
+        if collective is None:
+            return None
+        most = collective.elements
+        return (
+            collective,
+            self.pool[collective.group or "comm"],
+            CATEGORIES.index(category_of_group_name(collective.group)),
+            dtype_of(collective.dtype),
+            self.pool[f"[{most}]"] if most >= 0 else None,
+        )
 
     def _recording(
         self,
@@ -767,10 +817,9 @@ class _Reader:
             if row >= 0 and -MOST_US < over[row] < MOST_US:
                 launches[op] = Launch(self._ns(0, over[row]), self.launches.thread_of(row))
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
-        host = HostActivity(self.threads, self.ranges, self.host_calls, self.step_names.fit, self._all_ns)
+        host = HostActivity(self.threads, self.ranges, self.host_calls, self.step_names.fit, self.all_ns)
         columns.gaps, named_calls = gap_columns(gaps, launches, host, words)
-        if columns.host is not None:
-            add_calls(columns.host, named_calls, self.launchers)
+        self.named_calls += named_calls
 
     def _process(self) -> int | None:
         """Returns the process that launched, else that ran operations: that of most threads."""
@@ -847,7 +896,7 @@ class _Reader:
     def _collective(
         self, name: str, args: Args | None, call: str | None, size: CallSize | None
     ) -> CollectiveInfo | None:
-        """Returns what a kernel communicates; None for one that computes.
+        """Returns what a kernel communicates, without the number of the call; None for one that computes.
 
         args: of its event or its call; call: the collective whose annotation is around its launch; size: what
         the calls around its launch state.
@@ -876,7 +925,7 @@ class _Reader:
             dtype = (None if size is None else size.dtype) or reduced_dtype(name) or dtype
         uneven = are_uneven(args.splits_in) or are_uneven(args.splits_out)
         return CollectiveInfo(
-            operation, group, ranks, whole(args.group_size) or len(ranks or ()), whole(args.sequence),
+            operation, group, ranks, whole(args.group_size) or len(ranks or ()), None,
             self._text(args.communicator), *elements, dtype, peer, uneven,
         )  # fmt: skip
 
@@ -892,6 +941,18 @@ class _Reader:
         self.diagnostics.append(Diagnostic(severity, code, message, self.path))
 
 
+def _exact_ns(us: float) -> int:
+    whole_us = int(us)
+    return whole_us * 1000 if whole_us == us else round(us * 1000)
+
+
+def _all_ns(base: int, times: Sequence[float]) -> list[int]:
+    """Returns times that are known to fit as ns. base: ns that are added to each."""
+    if min(times, default=0) > -_EXACT_US and max(times, default=0) < _EXACT_US:
+        return [round(us * 1000) + base for us in times]
+    return [_exact_ns(us) + base for us in times]
+
+
 def _order_of(rows: DeviceRows) -> list[int] | None:
     """Returns the rows by start, then by end; None where they are in that order."""
     start = rows.start
@@ -900,6 +961,16 @@ def _order_of(rows: DeviceRows) -> list[int] | None:
     order = sorted(range(len(rows)), key=rows.end.__getitem__)
     order.sort(key=start.__getitem__)
     return order
+
+
+def _states_size(args: Args | None) -> bool:
+    """Returns whether a collective states all that the calls around its launch may state."""
+    return (
+        args is not None
+        and args.collective is not None
+        and max(count_of(args.elements_in), count_of(args.elements_out)) >= 0
+        and dtype_of(text_of(args.dtype)) is not None
+    )
 
 
 def _collective_of_calls(name: str, size: CallSize | None) -> CollectiveInfo:

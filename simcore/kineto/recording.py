@@ -100,7 +100,10 @@ class Recording(Struct):
         whole = self.steps[: len(self.steps) - self.is_truncated]
         if len(self.steps) > 1 and self.only_step is None:
             windows = [(step.step_number, step.start, step.end) for step in whole]
-            self.step_columns = summarize_steps(self.ops, self.step, windows, self.columns.collectives)
+            columns = self.columns
+            self.step_columns = summarize_steps(
+                self.ops, self.step, windows, columns.collectives, columns.stream
+            )
 
     def has_step(self, step: int | None) -> bool:
         """Returns whether the operations of a step are here, None for all that was recorded."""
@@ -163,7 +166,8 @@ class Recording(Struct):
         profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
         inside: range | list[int] = range(len(ops))
-        if self.step.count(step_number) < len(ops) or not (ops.start[-1] < last and min(ops.end) > first):
+        is_other = self.step.count(step_number) < len(ops)
+        if is_other or (len(ops) and not (ops.start[-1] < last and min(ops.end) > first)):
             inside = [
                 op for op in compress(range(len(ops)), map(step_number.__eq__, self.step))
                 if (ops.start[op] < last and ops.end[op] > first)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from simcore.kineto.events import Args
+from simcore.kineto.events import CallArgs
 from simcore.kineto.libraries import collective_in_name
 from simcore.kineto.values import elements_in_all, text_of
 from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, dtype_of, operation_word
@@ -65,7 +65,7 @@ def _tensors_of(name: str) -> tuple[int, int | None] | None:
     return next((indices for names, indices in _OPERATIONS if names.search(name) is not None), None)
 
 
-def call_size(name: str, args: Args) -> CallSize:
+def call_size(name: str, args: CallArgs) -> CallSize:
     """Returns what a call that `is_sized` states by the shapes and types of its arguments."""
     dims = args.dims if isinstance(args.dims, list) else []
     types = args.types if isinstance(args.types, list) else []

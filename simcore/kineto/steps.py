@@ -219,11 +219,18 @@ class _Device:
             column[index if index >= 0 and start < over[index] else -1].append(op)
 
     def _ends(self) -> list[int]:
-        """Returns when each step ends: copies that overlap the next step's kernels delay nothing."""
-        end, ends = self.ops.end, [mark.end for mark in self.marks]
-        for index, next_ in enumerate([*self.first[1:], _ALWAYS]):
-            copied = [end[op] for op in self.copies[index] if end[op] <= next_]
-            ends[index] = max(ends[index], self._last(self.kernels[index]), *copied)
+        """Returns when each step ends."""
+        return [max(mark.end, end) for mark, end in zip(self.marks, self._own_ends(), strict=True)]
+
+    def _own_ends(self) -> list[int]:
+        """Returns when what each step launched has ended: of copies beside kernels those that end before the
+        next step's first kernel, as others delay nothing.
+        """
+        end, ends = self.ops.end, []
+        behind = [*self.first[1:], _ALWAYS]
+        for kernels, copies, next_ in zip(self.kernels[:-1], self.copies[:-1], behind, strict=True):
+            copied = [op for op in copies if not kernels or end[op] <= next_]
+            ends.append(self._last([*kernels, *copied]))
         return ends
 
     def _last(self, some: Sequence[int]) -> int:
@@ -248,14 +255,17 @@ class _Device:
     def steps(self) -> tuple[array[int], tuple[ProfilerStep, ...]]:
         """Returns the step of each operation, and the steps."""
         step, steps = array("q", (NO_STEP,)) * len(self.ops), []
-        for index, (mark, free_at, end) in enumerate(
-            zip(self.marks, self._free_before(), self._ends(), strict=False)
+        for index, (mark, free_at, own_end) in enumerate(
+            zip(self.marks, self._free_before(), self._own_ends(), strict=False)
         ):
             own = [*self.kernels[index], *self.copies[index]]
             for op in own:
                 step[op] = mark.step_number
-            # What outlasts the whole step on another stream does not say when it begins.
-            last = max(self.last[index], self._last(self.copies[index]))
-            start = free_at if free_at < last else self.first[index] if own else mark.start
-            steps.append(ProfilerStep(mark.step_number, max(mark.start, start), end, len(own), mark.start))
+            start = mark.start
+            if own:
+                # What outlasts the whole step on another stream does not say when it begins.
+                first = min(map(self.ops.start.__getitem__, self.kernels[index] or self.copies[index]))
+                start = max(start, free_at if free_at < own_end else first)
+            end = max(mark.end, own_end)
+            steps.append(ProfilerStep(mark.step_number, start, end, len(own), mark.start))
         return step, tuple(steps)

@@ -7,7 +7,7 @@ are on one clock; the number of clocks is the least with which the run is possib
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median_low
 
 from simcore.measured.columns import RankTrace
@@ -270,3 +270,15 @@ def _worst_breach(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence
         if ns > (_TOLERATED_NS if worst is None else worst.ns):
             worst = Breach(early, late, ns)
     return worst
+
+
+def largest_gap(spans: Iterable[tuple[int, int]]) -> int:
+    """Returns the longest time, ns, at which no rank runs between two that do; 0 where there is none. spans:
+    (start, end) of each.
+    """
+    (_, reached), *others = sorted(spans)
+    largest = 0
+    for start, end in others:
+        largest = max(largest, start - reached)
+        reached = max(reached, end)
+    return largest

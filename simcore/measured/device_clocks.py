@@ -8,10 +8,13 @@ further than needed.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from statistics import median_low
+from array import array
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add, itemgetter, sub
 
+from simcore.measured.clocks import largest_gap
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import LOOSE, match_devices
 from simcore.measured.device_order import get_collective
@@ -37,7 +40,20 @@ class DeviceClocks(Struct, frozen=True):
     """The same for sends and receives as well."""
 
 
-class _ShiftLimit(NamedTuple):
+class ClockAxis(NamedTuple):
+    """How aligned clocks come on one axis."""
+
+    further: list[int]
+    """ns by which each rank is shifted further."""
+    is_shared: bool
+    """Whether the ranks have a common time; if not, each begins at its own start."""
+    gap_ns: int
+    """The longest time at which no rank runs between two that do."""
+    drifts: bool
+    """Whether nothing ties the ranks and some are behind their hosts: at no time are all at one step."""
+
+
+class ShiftLimit(NamedTuple):
     """The clock `late` is to be shifted by `least` ns more than the clock `early`, or by more."""
 
     early: int
@@ -64,7 +80,9 @@ def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceCl
     ends: list[dict[int, int]] = [
         {call.rank: times_of(ranks[call.rank], call)[1] for call in calls} for calls in firm
     ]
-    shifts, match_counts, root = _by_ends(len(ranks), ends)
+    columns = [{rank: (end,) for rank, end in end_by_rank.items()} for end_by_rank in ends]
+    shift_columns, match_counts, root = align_by_ends(len(ranks), columns)
+    shifts = [column[0] for column in shift_columns]
     left = sorted(
         max(times) - min(times)
         for end_by_rank in ends
@@ -72,7 +90,7 @@ def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceCl
     )
     residual = (left[len(left) // 2], left[-1]) if left else (0, 0)
     messages = [meeting for meeting in several if meeting.is_message]
-    more, message_root = _by_messages(ranks, messages, shifts, root)
+    more, message_root = move_within_limits(_shift_limits(ranks, messages, shifts), root)
     shifts = [shift + more[root[rank]] for rank, shift in enumerate(shifts)]
     return DeviceClocks(
         tuple(shifts),
@@ -83,39 +101,56 @@ def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceCl
     )
 
 
-def _by_ends(count: int, ends: Sequence[dict[int, int]]) -> tuple[list[int], list[int], list[int]]:
-    """Returns (shifts, match counts, roots) of `count` ranks. ends: when each rank left a collective, by
-    collective.
+def align_by_ends(
+    count: int, ends: Sequence[Mapping[int, Sequence[int]]]
+) -> tuple[list[Sequence[int]], list[int], list[int]]:
+    """Returns (shifts, match counts, roots) of `count` ranks. ends: by collective when each rank left it, in
+    each step; shifts are of each step, too.
     """
-    shifts, match_counts, root = [0] * count, [0] * count, list(range(count))
-    known_ranks: set[int] = set()
+    steps = len(next(iter(ends[0].values()))) if ends else 1
+    none = array("q", bytes(8 * steps))
+    shifts: list[Sequence[int]] = [none] * count
+    match_counts, root = [0] * count, list(range(count))
+    of_rank: list[list[int]] = [[] for _ in range(count)]
+    for collective, end_by_rank in enumerate(ends):
+        for rank in end_by_rank:
+            of_rank[rank].append(collective)
+    # By collective and step the ends of the ranks whose clocks are known, on the aligned clock, ascending;
+    # by rank in how many collectives it meets such a rank.
+    known_ends: list[list[list[int]]] = [[] for _ in ends]
+    counts = [0] * count
+    unknown_ranks = set(range(count))
     first = 0
-    while len(known_ranks) < count:
-        counts: Counter[int] = Counter()
-        for end_of in ends:
-            if not known_ranks.isdisjoint(end_of):
-                counts.update(rank for rank in end_of if rank not in known_ranks)
-        if not counts:
-            first = min(rank for rank in range(count) if rank not in known_ranks)
-            known_ranks.add(first)
-            continue
-        rank = max(counts, key=lambda count: (counts[count], -count))
-        apart = [
-            end_by_rank[rank]
-            - median_low(end + shifts[other] for other, end in end_by_rank.items() if other in known_ranks)
-            for end_by_rank in ends
-            if rank in end_by_rank and not known_ranks.isdisjoint(end_by_rank)
-        ]
-        shifts[rank], match_counts[rank], root[rank] = -median_low(apart), len(apart), first
-        known_ranks.add(rank)
+    while unknown_ranks:
+        rank = max(unknown_ranks, key=lambda rank: (counts[rank], -rank))
+        unknown_ranks.discard(rank)
+        apart = []
+        for collective in of_rank[rank]:
+            if ends_so_far := known_ends[collective]:
+                middles = map(itemgetter((len(ends_so_far[0]) - 1) // 2), ends_so_far)
+                apart.append(map(sub, middles, ends[collective][rank]))
+        if apart:
+            # The lower of two in the middle of how far it is ahead is the upper one of how far behind.
+            middle = len(apart) // 2
+            shift: Iterable[int] = apart[0]
+            if middle:
+                shift = [sorted(some)[middle] for some in zip(*apart, strict=True)]
+            shifts[rank], match_counts[rank], root[rank] = array("q", shift), len(apart), first
+        else:
+            first = rank
+        for collective in of_rank[rank]:
+            aligned_ends = map(add, ends[collective][rank], shifts[rank])
+            if ends_so_far := known_ends[collective]:
+                deque(map(insort, ends_so_far, aligned_ends), 0)
+            else:
+                known_ends[collective] = [[end] for end in aligned_ends]
+                for other in ends[collective]:
+                    counts[other] += 1
     return shifts, match_counts, root
 
 
-def _by_messages(
-    ranks: Sequence[RankTrace],
-    messages: Sequence[CollectiveMatch],
-    shifts: Sequence[int],
-    root: Sequence[int],
+def move_within_limits(
+    limits: Iterable[ShiftLimit], root: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Returns by root (how much more each clock is shifted, the first clock that sends and receives connect
     it with).
@@ -123,7 +158,7 @@ def _by_messages(
     The first clock of each group stays; where no shifts make all sends and receives possible, all stay.
     """
     bounds: dict[tuple[int, int], int] = {}
-    for early, late, least in _shift_limits(ranks, messages, shifts):
+    for early, late, least in limits:
         clocks = root[early], root[late]
         if clocks[0] != clocks[1]:
             bounds[clocks] = max(least, bounds.get(clocks, least))
@@ -145,7 +180,7 @@ def _by_messages(
 
 def _shift_limits(
     ranks: Sequence[RankTrace], messages: Sequence[CollectiveMatch], shifts: Sequence[int]
-) -> Iterator[_ShiftLimit]:
+) -> Iterator[ShiftLimit]:
     """Yields the limits that sends and receives set between two clocks, which `shifts` are applied to."""
 
     def times(call: Call) -> tuple[int, int]:
@@ -154,7 +189,23 @@ def _shift_limits(
 
     for meeting in messages:
         send, receive = meeting.calls
-        yield _ShiftLimit(send.rank, receive.rank, times(send)[0] - times(receive)[1])
+        yield ShiftLimit(send.rank, receive.rank, times(send)[0] - times(receive)[1])
         if not (get_collective(ranks, send).sends and get_collective(ranks, receive).receives):
             # If two send to each other, neither ends before the other begins.
-            yield _ShiftLimit(receive.rank, send.rank, times(receive)[0] - times(send)[1])
+            yield ShiftLimit(receive.rank, send.rank, times(receive)[0] - times(send)[1])
+
+
+def find_axis(spans: Sequence[tuple[int, int]], root: Sequence[int], is_ahead: bool) -> ClockAxis:
+    """Returns the axis of ranks on aligned clocks. spans: (start, end) of each. root: the first rank that
+    anything ties each with. is_ahead: whether the host of any but the first ran ahead.
+
+    Ranks that did not run at one time by their clocks, tied in several sets, begin at one start.
+    """
+    gap_ns, none = largest_gap(spans), [0] * len(spans)
+    if gap_ns and 1 < len(set(root)) < len(spans):
+        starts: dict[int, int] = {}
+        for clock, (start, _) in zip(root, spans, strict=True):
+            starts[clock] = min(start, starts.get(clock, start))
+        return ClockAxis([starts[root[0]] - starts[clock] for clock in root], True, gap_ns, False)
+    drifts = is_ahead and list(root) == list(range(len(spans)))
+    return ClockAxis(none, not gap_ns and not drifts, gap_ns, drifts)

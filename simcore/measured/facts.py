@@ -48,9 +48,9 @@ def span_facts(rank: RankTrace, item: int) -> SpanFacts:
     ops, subs = rank.ops, rank.subs
     row = host_item(rank, item)
     if row is not None and rank.device is not None and rank.device.host is not None:
-        host = rank.device.host
-        return SpanFacts(host.name[row], "host", None, None, None, -1, host.start[row], host.end[row],
-                         MEASURED, None, None, None, None, 0, 0, host.line[row], rank.path)  # fmt: skip
+        lane = rank.device.host.lane.columns
+        return SpanFacts(lane.name[row], "host", None, None, None, -1, lane.start[row], lane.end[row],
+                         MEASURED, None, None, None, None, 0, 0, lane.line[row], rank.path)  # fmt: skip
     if item >= len(ops):
         index = item - len(ops)
         parent = subs.parent[index]
@@ -135,19 +135,21 @@ def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     if row is None or rank.device is None or rank.device.host is None:
         return []
     host = rank.device.host
-    if host.thread[row] == ANNOTATED:
+    thread = host.lane.columns.thread[row]
+    if thread == ANNOTATED:
         return [("host", "annotation")]
-    if host.thread[row] <= CALLS:
-        return [("call of host thread", host_thread(host, host.thread[row]))]
+    if thread <= CALLS:
+        return [("call of host thread", host_thread(host, thread))]
     return [
-        ("host thread", host.threads[host.thread[row]]),
+        ("host thread", host.threads[thread]),
         ("launches", plural(len(launched_in(host, row)), "operation")),
     ]
 
 
 def launched_in(host: HostColumns, row: int) -> list[int]:
     """Returns the operations of the device that an operation of the host launched in this step, in order."""
-    start, end, thread = host.start[row], host.end[row], host.thread[row]
+    lane = host.lane.columns
+    start, end, thread = lane.start[row], lane.end[row], lane.thread[row]
     return [
         op for op, (time, by) in enumerate(zip(host.launch, host.launcher, strict=True))
         if by == thread != NOT_LAUNCHED and start <= time <= end
@@ -166,11 +168,12 @@ def launch_of(rank: RankTrace, item: int) -> tuple[int, int, int | None] | None:
     if by == NOT_LAUNCHED:
         return None
     # The outermost operations of a thread do not overlap: only the last to begin can contain it.
+    lane = host.lane.columns
     around = max(
-        (launch for launch, thread in enumerate(host.thread) if thread == by and host.start[launch] <= time),
+        (launch for launch, thread in enumerate(lane.thread) if thread == by and lane.start[launch] <= time),
         default=None,
     )
-    return time, by, around if around is not None and host.end[around] >= time else None
+    return time, by, around if around is not None and lane.end[around] >= time else None
 
 
 def stream_word(rank: RankTrace) -> str:

@@ -132,7 +132,7 @@ def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
 
 
 def host_item(rank: RankTrace, item: int) -> int | None:
-    """Returns the row of `HostColumns` that an item of a lane stands for; None for others."""
+    """Returns the row of `LaneColumns` that an item of a lane stands for; None for others."""
     has_host = rank.device is not None and rank.device.host is not None
     return item - len(rank.ops) if has_host and item >= len(rank.ops) else None
 
@@ -153,7 +153,8 @@ def _host_kinds(run: MeasuredRun, host: HostColumns | None) -> list[str]:
     """Returns the lanes of the host; none in a replay, where the host would have other times."""
     if host is None or run.replayed:
         return []
-    threads = sorted(set(host.thread), key=lambda thread: (_thread_index(thread), thread <= CALLS))
+    thread_ids = set(host.lane.columns.thread)
+    threads = sorted(thread_ids, key=lambda thread: (_thread_index(thread), thread <= CALLS))
     return [host_lane(host, thread) for thread in threads]
 
 
@@ -164,10 +165,10 @@ def _thread_index(thread: int) -> int:
 def _host_spans(rank: RankTrace, host: HostColumns, kind: str) -> list[tuple[int, int, int, int]]:
     """Returns what a lane of the host shows, clipped to the step."""
     first, last = rank.window or (rank.first_ns, rank.last_ns)
-    count, category = len(rank.ops), CATEGORIES.index("host")
+    count, category, lane = len(rank.ops), CATEGORIES.index("host"), host.lane.columns
     return [
         (max(start, first), min(end, last), count + index, category)
-        for index, (start, end, thread) in enumerate(zip(host.start, host.end, host.thread, strict=True))
+        for index, (start, end, thread) in enumerate(zip(lane.start, lane.end, lane.thread, strict=True))
         if host_lane(host, thread) == kind and start < last and end > first
     ]
 

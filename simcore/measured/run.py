@@ -9,7 +9,7 @@ from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
-from simcore.measured.clocks import Breach, find_common_clock
+from simcore.measured.clocks import Breach, find_common_clock, largest_gap
 from simcore.measured.columns import RankTrace
 from simcore.measured.iterations import cut_iteration, parse_iteration, summarize_iterations
 from simcore.measured.matching import name_of
@@ -121,7 +121,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     @property
     def steps_on_one_clock(self) -> bool:
         """Whether times of different ranks can be compared in all steps of the files."""
-        return self.recorded is not None and self.recorded.on_one_clock
+        return self.concurrent if self.recorded is None else self.recorded.on_one_clock
 
     @property
     def has_kernels(self) -> bool:
@@ -210,28 +210,18 @@ def make_run(
 
     unit = "stage" if is_plan else "rank"
     ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.rank)
-    rank_steps = () if is_plan else summarize_iterations(ranks)
-    iteration = parse_iteration(step, path, rank_steps)
-    if iteration is not None:
-        ranks = [cut_iteration(rank, iteration) if rank.timed else rank for rank in ranks]
     stated_degrees, degrees = degrees, _complete_degrees(degrees, ranks) if not is_plan else degrees
     missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
     concurrent = True
     if timed:
-        # Ranks of one step wait for each other at its end: their times overlap.
-        gap = largest_gap(ranks)
-        if together is not False:
-            shifted = _on_one_clock(ranks, degrees, gap > 0, say)
-            gap = gap if shifted is None else 0
-            ranks = shifted or ranks
-        concurrent = gap == 0
-        if not concurrent:
-            message = (
-                f"the ranks did not run at the same time (up to {duration(gap)} lie between them): they were "
-                "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
-            )
-            say("warning", "not-concurrent", message, "ranks did not run at one time")
+        ranks, concurrent = _align_clocks(ranks, degrees, together, say)
+    # The clocks of hosts are the same in all iterations, whichever is shown.
+    rank_steps = () if is_plan else summarize_iterations(ranks)
+    iteration = parse_iteration(step, path, rank_steps)
+    if iteration is not None:
+        ranks = [cut_iteration(rank, iteration) if rank.timed else rank for rank in ranks]
+    if timed:
         ranks = align_ranks(path, ranks, concurrent)
         if not any(rank.last_ns for rank in ranks):
             say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
@@ -243,23 +233,50 @@ def make_run(
         ranks = [_set_slot_times(rank) for rank in ranks]
         message = "the file has no times: the order of the operations is shown, and no step time"
         say("warning", "untimed-schedule", message)
+    _say_steps(ranks, bool(rank_steps), timed and not is_plan, say)
+    if not is_plan:
+        _say_layout(stated_degrees, degrees, ranks, say)
+    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
+                       (*notes, *merge_repeated(diagnostics)), rank_steps=rank_steps,
+                       iteration=iteration)  # fmt: skip
+
+
+def _align_clocks(
+    ranks: list[RankTrace], degrees: Degrees, together: bool | None, say: Say
+) -> tuple[list[RankTrace], bool]:
+    """Returns (the ranks on one clock where their clocks can be aligned, whether they have a common time),
+    and reports where they have none. together: as in `make_run`.
+    """
+    # Ranks of one step wait for each other at its end: their times overlap.
+    gap = largest_gap((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
+    if together is not False:
+        shifted = _on_one_clock(ranks, degrees, gap > 0, say)
+        gap = gap if shifted is None else 0
+        ranks = shifted or ranks
+    concurrent = gap == 0
+    if not concurrent:
+        message = (
+            f"the ranks did not run at the same time (up to {duration(gap)} lie between them): they were "
+            "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
+        )
+        say("warning", "not-concurrent", message, "ranks did not run at one time")
+    return ranks, concurrent
+
+
+def _say_steps(ranks: Sequence[RankTrace], can_open_one: bool, is_timed_run: bool, say: Say) -> None:
+    """Reports how many steps are shown as one. can_open_one: whether --step can."""
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
     if steps > 1:
-        more = "; --step N opens one of them" if rank_steps else ""
+        more = "; --step N opens one of them" if can_open_one else ""
         message = f"found {steps} optimizer steps: all of them are shown as one step{more}"
         say("note", "several-steps", message)
-    elif steps == 1 and timed and not is_plan and not rank_steps:
+    elif steps == 1 and is_timed_run and not can_open_one:
         # This assumption comes first: all others are of this step, and no run can check it.
         message = (
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
             "like this, too; all figures hang on it"
         )
         say("note", "step-assumed", message, "all steps are like the one recorded: all figures hang on it")
-    if not is_plan:
-        _say_layout(stated_degrees, degrees, ranks, say)
-    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *merge_repeated(diagnostics)), rank_steps=rank_steps,
-                       iteration=iteration)  # fmt: skip
 
 
 def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:
@@ -362,16 +379,6 @@ def _find_holes(there: Sequence[int], world: int) -> RankSet:
             blocks.append(Block(expected, rank_id - 1))
         expected = rank_id + 1
     return RankSet(blocks)
-
-
-def largest_gap(ranks: Sequence[RankTrace]) -> int:
-    """Returns the longest time, ns, at which no rank runs between two that do; 0 where there is none."""
-    spans = sorted((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
-    largest, reached = 0, spans[0][1]
-    for first, last in spans[1:]:
-        largest = max(largest, first - reached)
-        reached = max(reached, last)
-    return largest
 
 
 def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Say) -> list[RankTrace] | None:

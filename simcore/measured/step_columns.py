@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from simcore.measured.columns import CollectiveInfo, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE
-from simcore.records import Struct, field
+from simcore.records import Struct, field, replace
 
 # What the time of a rank in a step is summed by; compute besides forward and backward is `optimizer` and
 # kernels of no known purpose. The rest of a step is idle.
@@ -20,6 +20,16 @@ _KIND_OF = tuple(
     else HOST if name in ("host", "gap", "outside") else COMM
     for name in CATEGORIES
 )  # fmt: skip
+
+
+class CallKind(Struct, frozen=True):
+    """What calls of a rank have in common."""
+
+    info: CollectiveInfo
+    """Without its sequence."""
+    name: str
+    """Of the operation."""
+
 
 CallKey: TypeAlias = "tuple[str, str | None, tuple[int, ...] | None, int]"
 """(operation, group, members, peer) of calls, as `CollectiveInfo` has them."""
@@ -40,6 +50,17 @@ class CallColumns(Struct):
     """When it ends, ns."""
     idle: array[int] = field(default_factory=_make_ints)
     """How long nothing ran on the rank before it, ns."""
+    kind: array[int] = field(default_factory=_make_ints)
+    """An index into `StepColumns.kinds`."""
+    sequence: array[int] = field(default_factory=_make_ints)
+    """Its number in its communicator, -1 if not stated."""
+    stream: array[int] = field(default_factory=_make_ints)
+    """The stream that it runs on."""
+
+    @property
+    def columns(self) -> tuple[array[int], ...]:
+        """All of them."""
+        return self.row, self.start, self.end, self.idle, self.kind, self.sequence, self.stream
 
 
 class StepColumns(Struct):
@@ -56,6 +77,7 @@ class StepColumns(Struct):
     copies, then what neither hides of the host.
     """
     calls: dict[CallKey, CallColumns] = field(default_factory=dict)
+    kinds: list[CallKind] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.step)
@@ -70,6 +92,12 @@ class RankSteps(Struct, frozen=True):
     columns: StepColumns
     ops: int = 0
     """The number of its operations in all steps."""
+    ahead: frozenset[int] = frozenset()
+    """The numbers of the steps that its host began while the device was busy with the one before."""
+    groups: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """The process groups that its file lists, by name: (description, members)."""
+    on_device: bool = True
+    """False for a host without a device."""
 
 
 def summarize_steps(
@@ -77,11 +105,12 @@ def summarize_steps(
     op_step: Sequence[int],
     windows: Sequence[tuple[int, int, int]],
     collectives: Mapping[int, CollectiveInfo],
+    stream: Sequence[int] = (),
 ) -> StepColumns:
     """Returns the columns of the steps of a rank.
 
     ops: in order of start. op_step: the number of the step of each. windows: (number, start, end) of each
-    step.
+    step. stream: of each operation, where any communicates.
     """
     row_of = {step_number: row for row, (step_number, _, _) in enumerate(windows)}
     starts = array("q", [start for _, start, _ in windows])
@@ -90,7 +119,7 @@ def summarize_steps(
     # By row until when compute runs, compute or communication, anything; the start of the last operation,
     # and until when anything ran that began before that.
     reached = [(start, start, start, start, start) for start in starts]
-    calls: dict[CallKey, CallColumns] = {}
+    calls = _Calls()
     row, last_step = -1, None
     # Of the operations that begin now the call that has the idle time before them: its columns, index, end.
     idle_call: tuple[CallColumns, int, int] | None = None
@@ -125,14 +154,18 @@ def summarize_steps(
         if start != now:
             now, before = start, over
             idle_call = None
-        if kind == COMM and op in collectives:
-            columns = _add_call(calls, collectives[op], row, start, end)
+        # What lies outside of the step wholly is not shown with it.
+        if kind == COMM and op in collectives and (first < last or start == end):
+            columns = calls.add(row, first, last, collectives[op], ops.name[op], stream[op])
             # Of calls that begin at once the longest has the idle time before them: it counts once.
             if first > before and (idle_call is None or end > idle_call[2]):
                 if idle_call is not None:
                     idle_call[0].idle[idle_call[1]] = 0
                 columns.idle[-1] = first - before
                 idle_call = columns, len(columns.idle) - 1, end
+        if first > last:
+            # A copy that begins when its step is over, beside the next one.
+            continue
         if kind < _COMPUTES and last > compute_over:
             sums[kind] += last - (first if first > compute_over else compute_over)
             compute_over = last
@@ -148,7 +181,8 @@ def summarize_steps(
     for row in range(len(windows)):
         host_ns[row] -= comm_ns[row]
         comm_ns[row] -= spent[FORWARD][row] + spent[BACKWARD][row] + spent[OTHER][row]
-    return StepColumns(array("q", [step_number for step_number, _, _ in windows]), starts, ends, spent, calls)
+    step_numbers = array("q", [step_number for step_number, _, _ in windows])
+    return StepColumns(step_numbers, starts, ends, spent, calls.columns, calls.kinds)
 
 
 def _kinds(ops: OpColumns) -> Iterable[int]:
@@ -160,18 +194,38 @@ def _kinds(ops: OpColumns) -> Iterable[int]:
 _TRANSLATED = bytes(_KIND_OF).ljust(256, b"\0")
 
 
-def _add_call(
-    calls: dict[CallKey, CallColumns], info: CollectiveInfo, row: int, start: int, end: int
-) -> CallColumns:
-    key = info.operation, info.group, info.ranks, info.peer
-    columns = calls.get(key)
-    if columns is None:
-        columns = calls[key] = CallColumns()
-    columns.row.append(row)
-    columns.start.append(start)
-    columns.end.append(end)
-    columns.idle.append(0)
-    return columns
+class _Calls:
+    """The calls of a rank as columns while they are collected."""
+
+    def __init__(self) -> None:
+        self.columns: dict[CallKey, CallColumns] = {}
+        self.kinds: list[CallKind] = []
+        # By group what else a kind has -> its index.
+        self._index_of: dict[CallKey, dict[tuple[object, ...], int]] = {}
+
+    def add(
+        self, row: int, start: int, end: int, info: CollectiveInfo, name: str, stream: int
+    ) -> CallColumns:
+        """Adds a call; returns the columns of its group."""
+        key = info.operation, info.group, info.ranks, info.peer
+        columns = self.columns.get(key)
+        if columns is None:
+            columns, self._index_of[key] = CallColumns(), {}
+            self.columns[key] = columns
+        index_of = self._index_of[key]
+        rest = info.size, info.communicator, info.elements_in, info.elements_out, info.dtype, name
+        kind = index_of.get(rest)
+        if kind is None:
+            kind = index_of[rest] = len(self.kinds)
+            self.kinds.append(CallKind(replace(info, sequence=None), name))
+        columns.row.append(row)
+        columns.start.append(start)
+        columns.end.append(end)
+        columns.idle.append(0)
+        columns.kind.append(kind)
+        columns.sequence.append(-1 if info.sequence is None else info.sequence)
+        columns.stream.append(stream)
+        return columns
 
 
 def join_steps(parts: Sequence[StepColumns]) -> StepColumns:
@@ -192,19 +246,21 @@ def join_steps(parts: Sequence[StepColumns]) -> StepColumns:
         return array("q", [pick[at][row] for at, row in sources])
 
     calls: dict[CallKey, CallColumns] = {}
+    kinds: list[CallKind] = []
     for at, part in enumerate(parts):
         for key, some in part.calls.items():
             own = calls.setdefault(key, CallColumns())
-            for row, start, end, idle in zip(some.row, some.start, some.end, some.idle, strict=True):
+            for row, start, end, idle, kind, sequence, stream in zip(*some.columns, strict=True):
                 if (at, row) in new_row:
-                    own.row.append(new_row[at, row])
-                    own.start.append(start)
-                    own.end.append(end)
-                    own.idle.append(idle)
+                    values = new_row[at, row], start, end, idle, kind + len(kinds), sequence, stream
+                    for own_column, value in zip(own.columns, values, strict=True):
+                        own_column.append(value)
+        kinds += part.kinds
     return StepColumns(
         array("q", order),
         column([part.start for part in parts]),
         column([part.end for part in parts]),
         [column([part.spent[kind] for part in parts]) for kind in range(len(KIND_WORDS))],
         calls,
+        kinds,
     )

@@ -47,8 +47,8 @@ POINT_TO_POINT = RECEIVES | {"send_forward", "send_backward"}
 
 _DTYPE_BYTES = {
     "float64": 8, "double": 8, "int64": 8, "long": 8, "float32": 4, "float": 4, "int32": 4, "int": 4,
-    "float16": 2, "half": 2, "bfloat16": 2, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
-    "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "float16": 2, "half": 2, "bfloat16": 2, "int16": 2, "short": 2, "int8": 1, "char": 1, "uint8": 1,
+    "byte": 1, "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
 _MOST_DIMENSIONS = 16
 
@@ -106,12 +106,19 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
 
 
 @lru_cache(1 << 10)
+def element_bytes(dtype: str | None) -> int | None:
+    """Returns the bytes of an element of a type: `torch.float32`, `BFloat16` and the like; None if
+    unknown.
+    """
+    return _DTYPE_BYTES.get((dtype or "").removeprefix("torch.").lower())
+
+
 def buffer_bytes(shape: str | None, dtype: str | None) -> int | None:
     """Returns the bytes of a buffer: elements times the size of `torch.float32` and the like; None if
     unknown.
     """
     dimensions = shape_of(shape)
-    size = _DTYPE_BYTES.get((dtype or "").removeprefix("torch."))
+    size = element_bytes(dtype)
     if dimensions is None or size is None:
         return None
     for dimension in dimensions:

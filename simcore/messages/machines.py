@@ -8,6 +8,7 @@ back.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Protocol
 
@@ -55,7 +56,7 @@ class Members(NamedTuple):
     """Whether the group is smaller than the world: direct then counts reductions otherwise."""
 
 
-class Machine:
+class Machine(ABC):
     """A phase of a chunk on one rank, with `tokens`. Of tokens + y receives in turn, the last y reduce."""
 
     __slots__ = ("_first", "_later", "_odd", "chunk", "free", "kind", "left", "network", "tokens", "y")
@@ -92,9 +93,9 @@ class Machine:
         size = self.queue_message()
         self.chunk.process(size if reduces else -1, self)
 
+    @abstractmethod
     def queue_message(self) -> int:
         """Puts the next message in line; returns its bytes."""
-        raise NotImplementedError
 
     def token(self) -> None:
         """Takes a token that has come out of the delays."""
@@ -102,9 +103,9 @@ class Machine:
         self.send()
         self.settle()
 
+    @abstractmethod
     def send(self) -> None:
         """Sends the message that is first in line, if a token is free and messages are left."""
-        raise NotImplementedError
 
     def settle(self) -> None:
         """Ends the phase when all is sent and all tokens are back."""

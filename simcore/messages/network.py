@@ -8,6 +8,7 @@ message goes link by link, each a FIFO, stored and forwarded, dimension by dimen
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,7 +41,7 @@ def astra_bandwidth(bandwidth: float) -> float:
     return there if abs(there - bandwidth) <= 4e-16 * bandwidth else bandwidth
 
 
-class Matching:
+class Matching(ABC):
     """Sends and receives of one network; a subclass decides when a message arrives."""
 
     def __init__(self, clock: Clock, rendezvous: bool) -> None:
@@ -101,8 +102,8 @@ class Matching:
             del self._posted[key]
         call(received)
 
-    def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None: ...
 
     def constant_ns(self, source: int, target: int, size: int) -> int:
         """Returns the ns of each such message, whatever else is in flight; 0 where it is not constant."""

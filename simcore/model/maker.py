@@ -12,9 +12,11 @@ from simcore.model.aicb_arguments import AicbArguments, check_config
 from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
+from simcore.model.options.request import DEFAULTS
 from simcore.model.pipeline_layers import stage_words
+from simcore.model.resolving import DEFAULT_GPU, resolve_training
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training
+from simcore.model.training import Training
 from simcore.names import FORWARD_ONLY
 from simcore.parameters import FLAGS, flag_of
 from simcore.records import Struct, replace

@@ -114,11 +114,13 @@ def _indivisible(model: Model, parameters: ModelParameters, pp: int, chunks: int
     if parameters.schedule in V_SCHEDULES:
         most = model.layers // chunks
         stages = [stages for stages in range(1, most + 1) if model.layers % (chunks * stages) == 0]
-        near = sorted(sorted(stages, key=lambda fit: abs(fit - pp))[:4])
-        words = ", ".join(map(str, near[:-1])) + f" or {near[-1]}" if len(near) > 1 else str(near[0])
+        # An odd number of layers divides over no stages of two chunks.
+        near = [str(fit) for fit in sorted(sorted(stages, key=lambda fit: abs(fit - pp))[:4])]
+        pp_words = ", ".join(near[:-1]) + f" or {near[-1]}" if len(near) > 1 else "".join(near)
+        fit = f"pp {pp_words} would fit, or --stage-layers" if near else "--stage-layers would fit"
         return UsageError(
             f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
-            f"divide the {model.layers} layers; pp {words} would fit, or --stage-layers"
+            f"divide the {model.layers} layers; {fit}"
         )
     fitting = [count for count in range(1, model.layers // pp + 1) if model.layers % (pp * count) == 0]
     ends = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import maxsize
+
 from simcore.flows.traffic import FlowReport, FlowTraffic
 
 
@@ -15,6 +17,15 @@ class FlowsInFlight:
     def next_ns(self) -> int | None:
         """Returns when something happens next; None when no flow is in flight."""
         return self.traffic.now if self.over else self.traffic.next_ns()
+
+    def run_ahead(self, last: int | None) -> int:
+        """Runs some of what comes before `last`, at most until a transmission is over."""
+        if self.over:
+            return 0
+        instants = self.traffic.run_until(maxsize if last is None else last - 1, self.over)
+        if not self.over:
+            self.traffic.settle()
+        return instants
 
     def finished(self, now: int) -> list[object]:
         """Returns the tokens of what is over at `now`, in the order in which it ended."""

@@ -118,6 +118,12 @@ class PortTransport(Protocol):
         """Returns when something happens next, if nothing starts before; None when nothing is in flight."""
         ...
 
+    def run_ahead(self, last: int | None) -> int:
+        """Runs some of what comes before `last`, where nothing starts, at most until a transmission is over,
+        and returns how many instants that were. One by one they cost the caller more than the network.
+        """
+        ...
+
     def finished(self, now: int) -> list[object]:
         """Returns the tokens of the transmissions that are over at `now`."""
         ...

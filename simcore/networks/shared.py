@@ -397,6 +397,10 @@ class PortNetwork:
         """Returns when something ends next, if nothing starts before; None when nothing is in flight."""
         return self._due[0][0] if self._due else None
 
+    def run_ahead(self, last: int | None) -> int:
+        """Runs nothing: at most instants something is over, or starts."""
+        return 0
+
     def finished(self, now: int) -> list[object]:
         """Returns the tokens of the transmissions that are over at `now`, in the order of their starts."""
         over = []

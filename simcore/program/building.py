@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, did_you_mean, printable
 from simcore.layout import Layout
 from simcore.names import FORWARD_ONLY, STAGE_LAYOUTS
 from simcore.parameters import FLAGS
 from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, one_block_structure
-from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import (
     PHASES,
     STREAM_OF_GROUP,
@@ -36,7 +36,6 @@ from simcore.program.ops import (
 from simcore.program.order import Action, Order, Shape
 from simcore.program.overrides import ANY_ROW
 from simcore.program.plan import ONE_LOOP, Plan, ScheduleDefaults, schedule_defaults
-from simcore.program.policy_builder import PolicyBuilder
 from simcore.program.schedule_choice import (
     ScheduleParameters,
     check_chunks,
@@ -46,7 +45,6 @@ from simcore.program.schedule_choice import (
     resolve_chunks,
 )
 from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
-from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
 from simcore.units import byte_size, group_digits, plural
@@ -54,6 +52,9 @@ from simcore.workload import Workload
 from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import base_name
 from simcore.workload.traffic import activation_between_stages
+
+if TYPE_CHECKING:
+    from simcore.program.policy_builder import PolicyBuilder
 
 _ALL = STREAM_OF_GROUP["all"]
 
@@ -215,6 +216,9 @@ def build_program(
     that does not fit, and collectives over all ranks that would hang.
     """
     if workload.is_table:
+        # Imported here and below: most files are of SimAI's rows.
+        from simcore.program.op_table import build_table_program
+
         _check_rows(workload)
         check_names(workload, scales)
         program, diagnostics = build_table_program(workload, layout, parameters, scales, MOST_OPS)
@@ -323,6 +327,9 @@ def build_policy_program(
     first where the policy has no preference. Raises `UsageError` for a schedule or a number of passes that
     does not fit.
     """
+    from simcore.program.policy_builder import PolicyBuilder
+    from simcore.program.schedules.policy_loops import POLICY_LOOPS
+
     name = ONE_LOOP.schedule
     if parameters.schedule not in (None, name):
         quoted = printable(str(parameters.schedule), 60)
@@ -398,6 +405,8 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
     """
     _check_rows(workload)
     if workload.is_table:
+        from simcore.program.op_table import find_layer
+
         return find_layer(workload, layout, None)[2]
     if workload.header.inference:
         # Its rows are those of all stages.

@@ -95,7 +95,8 @@ def call_lane(rank: RankTrace, gap: HostGap) -> str | None:
     host = None if rank.device is None else rank.device.host
     if host is None:
         return None
-    columns = zip(host.start, host.end, host.name, host.thread, strict=True)
+    lane = host.lane.columns
+    columns = zip(lane.start, lane.end, lane.name, lane.thread, strict=True)
     call = gap.begin, gap.over, gap.name
     lanes = (
         host_lane(host, thread) for *row, thread in columns if thread != ANNOTATED and tuple(row) == call

@@ -297,7 +297,8 @@ class MeasuredLanes(Lanes):
 
 def _host_names(rank: RankTrace) -> Sequence[str]:
     """Returns the names of what the host of a device did."""
-    return rank.device.host.name if rank.device is not None and rank.device.host is not None else ()
+    host = None if rank.device is None else rank.device.host
+    return () if host is None else host.lane.columns.name
 
 
 def operation_ranges(run: MeasuredRun) -> Ranges:

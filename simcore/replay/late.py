@@ -10,6 +10,7 @@ from simcore.records import NamedTuple, Struct
 from simcore.sources.measured import BUBBLE, IDLE, WAIT
 from simcore.sources.measured_graph import MeasuredGraph
 from simcore.sources.rendezvous import Rendezvous
+from simcore.sources.segments import TRANSFER
 from simcore.trace.accounts import Accounts
 
 # Tables for `translate`: 1 for accounts of waits for another rank, and for idle time.
@@ -35,32 +36,59 @@ class LateArrival(NamedTuple):
         return self.end - self.start
 
 
-def waits_of(
-    graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts
-) -> Iterator[LateArrival]:
+class LastArrivals:
+    """Who is waited for: the last to come to each collective, the sender of each message."""
+
+    def __init__(self, graph: MeasuredGraph, ends: Sequence[int]) -> None:
+        """ends: when each node of the graph ends, ns."""
+        self.graph = graph
+        self._ends = ends
+        # Found once, not for each of 1,024 members: their number squared.
+        self._last: dict[int, tuple[int, int]] = {}
+
+    def find(self, rank: int, segment: int) -> tuple[int, int]:
+        """Returns (rank, segment) that a waiting segment waits for; of several that come at the same time the
+        lowest rank's.
+        """
+        rendezvous = self.graph.rendezvous
+        segments = rendezvous.segments[rank]
+        if segments.kind[segment] == TRANSFER:
+            return rendezvous.transfers[segments.received[segment]][0]
+        meeting = segments.meeting[segment]
+        last = self._last.get(meeting)
+        if last is None:
+            arrivals, ends = self.graph.arrivals[meeting], self._ends
+            late, _ = max(arrivals, key=lambda arrival: (ends[arrival[1]], -arrival[0]))
+            came = next(came for who, came in rendezvous.coming(meeting) if who == late)
+            last = self._last[meeting] = late, came
+        return last
+
+
+def waits_of(last_arrivals: LastArrivals, rank: int, accounts: Accounts) -> Iterator[LateArrival]:
     """Yields each time that a rank (its index) waits for another, in order."""
     for segment in compress(range(len(accounts.account)), accounts.account.translate(_WAITS)):
         segment_index = accounts.op[segment]
         times = accounts.edge[segment], accounts.edge[segment + 1]
-        yield LateArrival(*times, segment_index, *graph.find_last_arrival(rank, segment_index, ends))
+        yield LateArrival(*times, segment_index, *last_arrivals.find(rank, segment_index))
 
 
-def find_cut_waits(
-    graph: MeasuredGraph, replayed_ends: Sequence[int], accounts: Sequence[Accounts]
-) -> list[list[LateArrival]]:
+def find_cut_waits(last_arrivals: LastArrivals, accounts: Sequence[Accounts]) -> list[list[LateArrival]]:
     """Returns by rank the idle times before a communication, beyond that of the member that comes last, in
-    order: waiting that the files have cut off. replayed_ends: of the replay, which tells who comes last.
+    order: waiting that the files have cut off. last_arrivals: of the replay, which tells who comes last.
     """
+    graph = last_arrivals.graph
     idle = [_idle_by_end(of_rank) for of_rank in accounts]
     waits: list[list[LateArrival]] = [[] for _ in accounts]
     for rank, of_rank in enumerate(waits):
         segments, reached = graph.rendezvous.segments[rank], 0
+        # Collective -> the segment with which the rank comes to it: the first of it.
+        came_to: dict[int, int] = {}
         for segment in range(len(segments)):
+            meeting = segments.meeting[segment]
+            came = segment if meeting < 0 else came_to.setdefault(meeting, segment)
             if not graph.can_wait(rank, segment):
                 continue
-            late, late_segment = graph.find_last_arrival(rank, segment, replayed_ends)
-            meeting = segments.meeting[segment]
-            came = segment if meeting < 0 else dict(graph.rendezvous.coming(meeting))[rank]
+            late, late_segment = last_arrivals.find(rank, segment)
             end = segments.start[came]
             begin = max(idle[rank].get(end, end), reached)
             late_begin = graph.rendezvous.segments[late].start[late_segment]

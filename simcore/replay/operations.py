@@ -244,8 +244,8 @@ class Operations:
     def slack_ns(self, operation: LayerUse) -> int | None:
         """Returns its least slack, ns; None where nothing depends on it, such as a launch."""
         label = self._label.get(operation.key, NONE)
-        by_rank = self.results.operations.slack_by_track or ()
-        slacks = (of_rank.get(label) for rank, of_rank in enumerate(by_rank) if rank in operation.runs.ranks)
+        by_rank = self.results.operations.slack_by_track
+        slacks = (by_rank[rank].get(label) for rank in operation.runs.ranks if by_rank)
         return min((ns for ns in slacks if ns is not None), default=None)
 
     # -- what is sent ----------------------------------------------------------------------

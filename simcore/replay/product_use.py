@@ -18,6 +18,7 @@ from simcore.names import GPU_NAMES
 from simcore.parameters import USE_FIELDS
 from simcore.records import NamedTuple, Struct
 from simcore.trace.contexts import ProductLine, ProductUse, RankProducts, Throughput
+from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.kineto.product_shapes import Product
@@ -267,7 +268,7 @@ class _RunProducts:
         for of_rank in self.calls:
             self._take_rank(of_rank)
         if unread:
-            self.reason = f"the files of {unread} ranks cannot be read again"
+            self.reason = f"the files of {plural(unread, 'rank')} cannot be read again"
         elif not self.sums:
             self.reason = "no call states its shapes: record_shapes=True of torch.profiler records them"
 
@@ -428,7 +429,7 @@ def _model_throughput(
     passes = 3.0 if reader.backward or not reader.ranks else 1.0
     if passes == 1.0:
         assumed.append("forward alone: no operation of a backward pass is in the trace")
-    without_head = bool(table) and world == 1 and not reader_has_width(reader, table)
+    without_head = bool(table) and world == 1 and not _has_width(reader, table)
     if without_head:
         assumed.append("no output layer: no product is as wide as the vocabulary")
     # Of packed sequences the shape of the look-up is all of them.
@@ -467,7 +468,7 @@ def _gpus_of_replica(run: MeasuredRun) -> int | None:
     return (degrees.tp or 1) * (degrees.pp or 1)
 
 
-def reader_has_width(reader: _RunProducts, rows: int) -> bool:
+def _has_width(reader: _RunProducts, rows: int) -> bool:
     """Returns whether any product has so many rows or columns."""
     return any(rows in product.sizes[1:] for _, product, _ in reader.sums if product.kind == "product")
 

@@ -20,7 +20,7 @@ from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, replace
 from simcore.replay.idle import HostGap, gaps_of
-from simcore.replay.late import LateArrival, RankWaiting, find_cut_waits, find_waits, waits_of
+from simcore.replay.late import LastArrivals, LateArrival, RankWaiting, find_cut_waits, find_waits, waits_of
 from simcore.replay.parameters import Replay, Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.path_words import MeasuredPath
@@ -482,17 +482,22 @@ class ReplayedRun(Run):
         """Who waits for whom, the longest first; empty where the ranks have no common time."""
         return find_waits(self.rendezvous, map(self.waits_of, self.all_ranks))
 
+    @cached_property
+    def last_arrivals(self) -> LastArrivals:
+        """The rank that comes last to each collective."""
+        return LastArrivals(self.graph, self.ends)
+
     def waits_of(self, rank: int) -> Iterable[LateArrival]:
         """Returns each time that a rank (its index) waits for another, in order; where the files have cut
         waiting off, the idle time that was it.
         """
         if not self.has_cut_waits:
-            return waits_of(self.graph, self.ends, rank, self.accounts[rank])
+            return waits_of(self.last_arrivals, rank, self.accounts[rank])
         return self._cut_waits[rank]
 
     @cached_property
     def _cut_waits(self) -> list[list[LateArrival]]:
-        return find_cut_waits(self.graph, self.causing_ends, self.accounts)
+        return find_cut_waits(LastArrivals(self.graph, self.causing_ends), self.accounts)
 
     @cached_property
     def path_source(self) -> MeasuredPath:

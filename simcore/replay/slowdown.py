@@ -99,7 +99,7 @@ class _StepGraph(NamedTuple):
 
 def make_costs(run: MeasuredRun) -> Costs | None:
     """Returns the replays of a run of several steps; None where its file states no layout, not all kinds are
-    known, or steps differ in what they do.
+    known, steps differ in what they do, or they take no time.
     """
     lanes = _lanes_of(run.ranks)
     if lanes is None:
@@ -112,7 +112,8 @@ def make_costs(run: MeasuredRun) -> Costs | None:
     step_graph = _build(lanes, ops, step_numbers[0])
     if step_graph is None:
         return None
-    return Costs(lanes, ops, step_numbers, step_graph)
+    costs = Costs(lanes, ops, step_numbers, step_graph)
+    return costs if costs.even_ns > 0 else None
 
 
 def _equal_steps(ops: dict[_Lane, dict[int, dict[str, list[int]]]]) -> list[int]:
@@ -509,11 +510,13 @@ class Costs:
                     for at, phases in ratios.items()
                 }
             )
+        # A micro-batch that takes no time in any step is as long as usual in each.
         usual = {at: fmean(one[at] for one in factors) for at in factors[0]}
+        usual = {at: factor for at, factor in usual.items() if factor}
         steps = [
             self._replay(
                 [
-                    round(even * one[dp, batch] / usual[dp, batch]) if batch >= 0 and even else even
+                    round(even * one[dp, batch] / usual[dp, batch]) if (dp, batch) in usual else even
                     for (dp, _), batch, even in zip(self.slots, batches, self.even, strict=True)
                 ]
             )

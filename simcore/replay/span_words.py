@@ -444,7 +444,7 @@ class MeasuredSpanWords(SpanWords):
             return []
         time, thread, around = launch
         lane = host_lane(host, thread) if around is not None else None
-        name = "its launch" if around is None else short_name(host.name[around], 40)
+        name = "its launch" if around is None else short_name(host.lane.columns.name[around], 40)
         words = (
             f"{name} on {HOST_LANE}thread {printable_within(host.threads[thread], 20)}, "
             f"{duration(trace.ops.start[item] - time)} before: it was launched there"

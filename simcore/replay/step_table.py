@@ -1,22 +1,22 @@
 """The steps of a run as a table, step x rank: what each rank did, how long it waited, and how late it was.
 
-A rank waits in a call of several ranks until the last of them has begun it; on clocks that are not one, the
-ends of a collective are, and a member waits as much as its call is longer than the shortest. Files that cut
-the waiting off a communication have all of its members begin at once: then a rank has waited since it last
-did anything. The rank that waits less than its peers is the one that they wait for: it is late by the
-difference.
+A rank waits in a call of several ranks until the last of them has begun it. Files that cut the waiting off a
+communication have all of its members begin at once: then a rank has waited since it last did anything. The
+rank that waits less than its peers is the one that they wait for: it is late by the difference.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import add, mul, sub
-from statistics import median_high
+from statistics import median_low
 
-from simcore.measured.step_columns import COMM, KIND_WORDS, OTHER, CallColumns, CallKey, RankSteps
+from simcore.measured.columns import TOLERANCE_NS
+from simcore.measured.step_columns import COMM, KIND_WORDS, OTHER
+from simcore.measured.step_meetings import AlignedSteps, StepMeeting
 from simcore.records import NamedTuple
 
 # Members of a call begin it at once if no more than this part of the longest time in which one of them did
@@ -31,6 +31,7 @@ _MOST_SORTED = 1_001
 _OFTEN = 0.5
 # A rank without that step.
 ABSENT = -1
+_NEVER = -(1 << 62)
 
 # What a step x rank picture can show of a rank.
 COMPUTE, WAITS, LATE = "compute", "waits", "late by"
@@ -42,7 +43,9 @@ class StepRow(NamedTuple):
 
     step: int
     ns: int
-    """From its first begin to its last end; on clocks of their own, on the rank where it is longest."""
+    """From its first begin on any rank to the last end; without a common time, on the rank where it is
+    longest.
+    """
     last_rank: int | None
     """The rank that is late by most, None where none is."""
     late_ns: int
@@ -71,8 +74,11 @@ class Difference(NamedTuple):
 class StepTable:
     """The steps of a run. `steps` are their numbers, `ranks` the ids, `stages` those of the ranks."""
 
-    def __init__(self, rank_steps: Sequence[RankSteps], peers: Mapping[int, Sequence[int]], one_clock: bool):
-        """peers: by rank the ids of those that do the same work. one_clock: whether all times are on one."""
+    def __init__(self, aligned: AlignedSteps, peers: Mapping[int, Sequence[int]], one_clock: bool):
+        """peers: by rank the ids of those that do the same work. one_clock: whether all times were read on
+        one.
+        """
+        rank_steps = aligned.rank_steps
         self.ranks = tuple(one.rank for one in rank_steps)
         self.stages = tuple(one.stage for one in rank_steps)
         first = rank_steps[0].columns.step
@@ -85,7 +91,7 @@ class StepTable:
         rows = [
             None if same else [row_of[step_number] for step_number in one.columns.step] for one in rank_steps
         ]
-        waits = _find_waits(rank_steps, one_clock)
+        waits = _find_waits(aligned, one_clock)
         count = len(self.steps)
 
         def column(index: int, ns: Sequence[int]) -> Sequence[int]:
@@ -110,9 +116,8 @@ class StepTable:
             self.by_kind.append([column(index, ns) for ns in spent])
             self.compute.append(column(index, array("q", map(sum, zip(*spent[: OTHER + 1], strict=True)))))
             self.waits.append(column(index, waits.total[index]))
-        self.ns = array("q", map(max, *self.lengths)) if len(rank_steps) > 1 else self.lengths[0]
-        if one_clock and len(rank_steps) > 1:
-            # From the first begin on any rank to the last end.
+        self.ns = self.lengths[0]
+        if len(rank_steps) > 1:
             never = 2**63 - 1
             begins = [column(index, one.columns.start) for index, one in enumerate(rank_steps)]
             ends = [column(index, one.columns.end) for index, one in enumerate(rank_steps)]
@@ -182,7 +187,7 @@ class StepTable:
         rank, count = next(iter(self.recurrence), (-1, 0))
         if count <= _OFTEN * len(self):
             return None
-        late_ns = median_high(row.late_ns for row in self.rows if row.last_rank == rank)
+        late_ns = median_low(row.late_ns for row in self.rows if row.last_rank == rank)
         return SlowRank(rank, count, late_ns)
 
     @cached_property
@@ -218,22 +223,19 @@ class StepTable:
     def _middles(self) -> list[list[int]]:
         """By rank and kind the ns in the middle of the steps."""
         stride = -(-len(self) // _MOST_SORTED)
-        return [
-            [_median(ns[::stride]) for ns in (*kinds, waits)]
-            for kinds, waits in zip(self.by_kind, self.waits, strict=True)
-        ]
+        return [[_median(ns[::stride]) for ns in kinds] for kinds in self.by_kind]
 
     def find_difference(self, row: int) -> Difference | None:
         """Returns what differs most in a step: of a longer one than the median what takes longer on some
-        rank, of a shorter one what takes less; waiting, which follows from that, only where nothing else
-        differs. None where nothing does.
+        rank, of a shorter one what takes less; None where nothing does. Waiting is none of it, as it follows
+        from the rest.
         """
         sign = -1 if self.ns[row] < self.median_ns else 1
         best: tuple[int, str, int] | None = None
         for index, (kinds, middles) in enumerate(zip(self.by_kind, self._middles, strict=True)):
             if self.lengths[index][row] == ABSENT:
                 continue
-            for kind, (ns, middle) in enumerate(zip(kinds, middles, strict=False)):
+            for kind, (ns, middle) in enumerate(zip(kinds, middles, strict=True)):
                 by = sign * (ns[row] - middle)
                 if by > 0 and (best is None or by > best[0]):
                     best = by, KIND_WORDS[kind], self.ranks[index]
@@ -259,100 +261,58 @@ class _Waits(NamedTuple):
     """Whether any call has several members."""
 
 
-def _find_waits(rank_steps: Sequence[RankSteps], one_clock: bool) -> _Waits:
+def _find_waits(aligned: AlignedSteps, one_clock: bool) -> _Waits:
+    rank_steps = aligned.rank_steps
     inside = [array("q", bytes(8 * len(one.columns))) for one in rank_steps]
     before = [array("q", bytes(8 * len(one.columns))) for one in rank_steps]
-    members: dict[object, list[tuple[int, CallColumns]]] = {}
-    for index, one in enumerate(rank_steps):
-        for key, calls in one.columns.calls.items():
-            meeting = _meeting_key(key, one.rank)
-            if meeting is not None:
-                members.setdefault(meeting, []).append((index, calls))
-    are_known = False
-    for some in members.values():
-        if len({index for index, _ in some}) < max(len(some), 2):
-            continue
-        are_known = True
-        if aligned_calls := _align(rank_steps, some):
-            _add_waits(aligned_calls, inside, before, one_clock)
+    for meeting in aligned.meetings:
+        _add_waits(meeting, aligned.apart, inside, before, one_clock)
     for index, one in enumerate(rank_steps):
         # What compute hides is no waiting.
         inside[index] = array("q", map(min, inside[index], one.columns.spent[COMM]))
     total = [array("q", map(sum, zip(*both, strict=True))) for both in zip(inside, before, strict=True)]
-    return _Waits(inside, total, are_known)
-
-
-def _meeting_key(key: CallKey, rank: int) -> object | None:
-    """Returns what all members of a call share; None for a transfer whose other end is not known."""
-    operation, group, ranks, peer = key
-    if operation not in ("send", "isend", "recv", "irecv"):
-        return operation, group, ranks
-    others = [other for other in ranks or () if other != rank]
-    other = others[0] if len(others) == 1 else peer if peer >= 0 else None
-    if other is None:
-        return None
-    return (rank, other) if operation in ("send", "isend") else (other, rank)
-
-
-def _align(
-    rank_steps: Sequence[RankSteps], some: list[tuple[int, CallColumns]]
-) -> list[tuple[int, CallColumns]]:
-    """Returns the calls of all members, the n-th of a step with each other, of the steps in which all have as
-    many; [] where there is no such step.
-    """
-
-    def step_numbers(index: int, calls: CallColumns) -> Sequence[int]:
-        steps = rank_steps[index].columns.step
-        return array("q", map(steps.__getitem__, calls.row))
-
-    of_members = [step_numbers(*one) for one in some]
-    if all(own == of_members[0] for own in of_members):
-        return some
-    counts = [Counter(own) for own in of_members]
-    equal = {
-        step_number
-        for step_number, count in counts[0].items()
-        if all(own[step_number] == count for own in counts)
-    }
-    if not equal:
-        return []
-
-    def keep(column: array[int], own: Sequence[int]) -> array[int]:
-        return array(
-            "q", [value for value, step_number in zip(column, own, strict=True) if step_number in equal]
-        )
-
-    aligned_calls = []
-    for (index, calls), own in zip(some, of_members, strict=True):
-        columns = (keep(column, own) for column in (calls.row, calls.start, calls.end, calls.idle))
-        aligned_calls.append((index, CallColumns(*columns)))
-    return aligned_calls
+    return _Waits(inside, total, bool(aligned.meetings))
 
 
 def _add_waits(
-    some: list[tuple[int, CallColumns]], inside: list[array[int]], before: list[array[int]], one_clock: bool
+    meeting: StepMeeting,
+    apart: frozenset[int],
+    inside: list[array[int]],
+    before: list[array[int]],
+    one_clock: bool,
 ) -> None:
-    """Adds what each member waits in the calls of a group. some: (rank, its calls), equally many."""
+    """Adds what each member waits in the calls of a group. apart: the steps without a common time."""
+    some = meeting.members
     lengths = [array("q", map(sub, calls.end, calls.start)) for _, calls in some]
+    last = list(map(max, *(calls.start for _, calls in some)))
+    at_once, least = [False] * len(last), [0] * len(last)
     if one_clock:
         first = list(map(min, *(calls.start for _, calls in some)))
-        last = list(map(max, *(calls.start for _, calls in some)))
         least = list(map(min, *(calls.idle for _, calls in some)))
         longest = map(max, *(calls.idle for _, calls in some))
         at_once = [
             _AT_ONCE * (end - begin) <= idle for begin, end, idle in zip(first, last, longest, strict=True)
         ]
-    else:
-        shortest = list(map(min, *lengths))
-        at_once, least = [False] * len(shortest), [0] * len(shortest)
+    if apart or not one_clock:
+        # Who has left before another comes has met nobody.
+        first_end = map(min, *(calls.end for _, calls in some))
+        last = [
+            start if end >= start - TOLERANCE_NS and step_number not in apart else _NEVER
+            for step_number, start, end in zip(meeting.steps, last, first_end, strict=True)
+        ]
     for (index, calls), own in zip(some, lengths, strict=True):
+        if index == meeting.sender:
+            continue
         ns, idle_ns, rows = inside[index], before[index], calls.row
         # A send may end before its receive begins: it has not waited for that.
-        waits = map(min, map(sub, last, calls.start), own) if one_clock else map(sub, own, shortest)
+        waits: Iterable[int] = map(min, map(sub, last, calls.start), own)
+        if _NEVER in last:
+            waits = (wait if wait > 0 else 0 for wait in waits)
         if rows == array("q", range(len(ns))):
             # One call in each step: 640,000 of them take 0.1 s of 0.4.
             inside[index] = array("q", map(add, ns, waits))
-            before[index] = array("q", map(add, idle_ns, map(mul, at_once, map(sub, calls.idle, least))))
+            if one_clock:
+                before[index] = array("q", map(add, idle_ns, map(mul, at_once, map(sub, calls.idle, least))))
             continue
         for row, wait, together, idle, of_all in zip(rows, waits, at_once, calls.idle, least, strict=True):
             ns[row] += wait

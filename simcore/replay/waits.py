@@ -48,7 +48,7 @@ def _find_waits(results: ReplayedRun, rank: int) -> dict[int, list[Wait]]:
     segments = results.rendezvous.segments[rank]
     count = len(results.measured.ranks[rank].ops)
     sums_of: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
-    for wait in waits_of(results.graph, results.ends, rank, results.accounts[rank]):
+    for wait in waits_of(results.last_arrivals, rank, results.accounts[rank]):
         key = _key(results, rank, wait)
         sub = segments.sub[wait.segment]
         for item in (segments.op[wait.segment], *([count + sub] if sub >= 0 else [])):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.measured.columns import RankTrace
+    from simcore.measured.step_meetings import AlignedSteps
     from simcore.replay.step_findings import StepFindings
     from simcore.replay.step_table import StepTable
     from simcore.trace.contexts import FileMemory, MemoryLane, MemoryPeak, ProductUse
@@ -95,7 +96,17 @@ class RecordedRun(ReplayedRun):
 
         ranks = [rank.rank for rank in self.measured.ranks]
         peers = {rank: [ranks[peer] for peer in some] for rank, some in zip(ranks, self.peers, strict=True)}
-        return StepTable(self.measured.rank_steps, peers, self.measured.steps_on_one_clock)
+        return StepTable(self._align_steps(), peers, self.measured.steps_on_one_clock)
+
+    def _align_steps(self) -> AlignedSteps:
+        # Imported here: only a run of several steps needs it.
+        from simcore.kineto.step_calls import align_steps
+        from simcore.measured.step_meetings import AlignedSteps, start_each
+
+        run = self.measured
+        if run.recorded is not None:
+            return align_steps(run.rank_steps, run.unit, run.degrees.world, run.steps_on_one_clock)
+        return AlignedSteps(run.rank_steps, ()) if run.concurrent else start_each(run.rank_steps)
 
     @property
     def has_several_steps(self) -> bool:

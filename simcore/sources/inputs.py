@@ -14,7 +14,6 @@ from simcore.parameters import OpeningOptions
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
 from simcore.workload.formats import format_of, head_of
-from simcore.workload.formats.unopened import is_schedule
 from simcore.workload.opening import read_beginning, read_file, read_source, stream_source
 
 if TYPE_CHECKING:
@@ -219,6 +218,9 @@ def is_schedule_file(path: str) -> bool:
 
     False for an unreadable file: opening it says why.
     """
+    # Imported here: `check` alone asks.
+    from simcore.workload.formats.unopened import is_schedule
+
     try:
         return is_schedule(head_of(read_beginning(path)))
     except InputError:

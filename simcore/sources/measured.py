@@ -222,7 +222,7 @@ def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
     """Returns whether a node is a collective of several that a rank has launched alongside its own work."""
     meeting = NONE if graph.graph.is_join(node) else graph.meeting_of(node)
     # For a call without a partner no arrival is known: its rank is not the last.
-    if meeting == NONE or len(graph.rendezvous.coming(meeting)) < 2:
+    if meeting == NONE or graph.rendezvous.count_coming(meeting) < 2:
         return False
     return graph.rendezvous.segments[rank].kind[graph.waiting_segment(meeting, rank)] == AWAIT
 

@@ -171,19 +171,6 @@ class MeasuredGraph:
             return self.graph.start(self.messages[segments.received[segment]], ends)
         return self.graph.start(self.meetings[segments.meeting[segment]], ends)
 
-    def find_last_arrival(self, rank: int, segment: int, ends: Sequence[int]) -> tuple[int, int]:
-        """Returns (rank, segment) that a waiting segment waits for.
-
-        This is the send, or the arrival of the collective's last member; of several at the same time the
-        lowest rank's.
-        """
-        segments = self.rendezvous.segments[rank]
-        if segments.kind[segment] == TRANSFER:
-            return self.rendezvous.transfers[segments.received[segment]][0]
-        meeting = segments.meeting[segment]
-        late, _ = max(self.arrivals[meeting], key=lambda arrival: (ends[arrival[1]], -arrival[0]))
-        return late, next(came for who, came in self.rendezvous.coming(meeting) if who == late)
-
     def find_causes(self, rank: int, segment: int, ends: Sequence[int]) -> list[Cause]:
         """Returns what held a segment until it went on, the first of several causes first.
 
@@ -369,7 +356,7 @@ class _RankWalk:
         """Counts in a member of a collective, which begins with the last one."""
         come = self.built.arrivals[meeting]
         come.append((rank, self.now[rank]))
-        if len(come) == len(self.rendezvous.coming(meeting)):
+        if len(come) == self.rendezvous.count_coming(meeting):
             self._begin(meeting)
 
     def _begin(self, meeting: int) -> None:

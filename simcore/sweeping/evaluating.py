@@ -15,7 +15,8 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import memory_limit
-from simcore.model.training import Training, resolve_training
+from simcore.model.resolving import resolve_training
+from simcore.model.training import Training
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.program.schedule_choice import with_chunks_of_schedule
 from simcore.records import Struct, replace

@@ -12,11 +12,12 @@ from simcore.diagnostics import UsageError
 from simcore.engine.finish import RUN, ScriptStep, finish_ns, make_script, whole_script
 from simcore.engine.jitter import Jitter, Normals
 from simcore.engine.running import RunPricing, is_fixed
-from simcore.engine.teams import Clocks, find_teams
-from simcore.folding import fold
-from simcore.networks import check_flags
+from simcore.engine.teams import Clocks, Team, find_teams
+from simcore.folding import Folding, fold
+from simcore.networks import Network, check_flags
 from simcore.program import Program, StageProgram, build_program
 from simcore.program.ops import STREAM_OF_GROUP, TO_NEXT, TransferCost
+from simcore.records import NamedTuple
 from simcore.setup import Setup
 from simcore.simulation import check_size
 
@@ -25,10 +26,49 @@ _ALL = STREAM_OF_GROUP["all"]
 _Span = tuple[int, int]
 
 
-def find_jittered_ns(setup: Setup, normals: Normals) -> tuple[Program, int] | None:
-    """Returns the program of a run with jitter and its step time, ns; None where only the whole run tells.
+class JitteredRun(NamedTuple):
+    """A run with jitter, without its seed: of every seed program, classes and scripts are the same."""
 
-    normals: those of its seed. Raises as `simulate_setup` does.
+    setup: Setup
+    program: Program
+    folding: Folding
+    network: Network
+    scripts: tuple[list[ScriptStep], ...]
+    """The script of each stage, in which computes that follow each other are one step."""
+    spans: tuple[list[_Span], ...]
+    """By stage the ops of each slot of its script."""
+    teams: list[Team]
+    """The classes that are walked together."""
+
+    def find_step_ns(self, seed: int, normals: Normals) -> int:
+        """Returns the step time, ns. normals: those of the seed. Raises as `simulate_setup` does."""
+        program, folding, overrides = self.program, self.folding, self.setup.overrides
+        try:
+            jitter = Jitter(overrides.jitter, seed, normals)
+            run = RunPricing(self.setup.cluster, self.network, program, folding, overrides, jitter)
+            durations = run.durations()
+            teams = []
+            for team in self.teams:
+                spans = self.spans[folding.classes[team.classes[0]].stage]
+                columns = [_sum_spans(durations[class_id], spans) for class_id in team.classes]
+                table: list[Clocks] = [*map(list, zip(*columns, strict=True))]
+                teams.append((team, table))
+            peers = [
+                {step: link.neighbour for step, link in rank_class.links.items()}
+                for rank_class in folding.classes
+            ]
+            of_class = [whole_script(self.scripts[rank_class.stage]) for rank_class in folding.classes]
+            return finish_ns(of_class, [()] * len(of_class), peers, teams=teams)
+        except OverflowError:
+            raise UsageError(
+                "the step would take 2^63 ns (292 years) or more: too long for its times"
+            ) from None
+
+
+def prepare_jittered(setup: Setup) -> JitteredRun | None:
+    """Returns a run with jitter before it is timed; None where only the whole run tells its step time.
+
+    Raises as `simulate_setup` does.
     """
     workload, layout, overrides = setup.workload, setup.layout, setup.overrides
     check_flags(setup.rules.network, setup.network, setup.schedule.explicit_names)
@@ -42,24 +82,8 @@ def find_jittered_ns(setup: Setup, normals: Normals) -> tuple[Program, int] | No
     network.diagnostics(workload, program.structure)
     folding = fold(layout, setup.cluster, program, overrides, setup.unfolded)
     check_size(setup, program, folding)
-    try:
-        jitter = Jitter(overrides.jitter, overrides.seed, normals)
-        durations = RunPricing(setup.cluster, network, program, folding, overrides, jitter).durations()
-        scripts, spans = zip(*(_merge_computes(stage, program) for stage in program.stages), strict=True)
-        teams = []
-        for team in find_teams(folding):
-            stage = folding.classes[team.classes[0]].stage
-            columns = [_sum_spans(durations[class_id], spans[stage]) for class_id in team.classes]
-            table: list[Clocks] = [*map(list, zip(*columns, strict=True))]
-            teams.append((team, table))
-        peers = [
-            {step: link.neighbour for step, link in rank_class.links.items()}
-            for rank_class in folding.classes
-        ]
-        of_class = [whole_script(scripts[rank_class.stage]) for rank_class in folding.classes]
-        return program, finish_ns(of_class, [()] * len(of_class), peers, teams=teams)
-    except OverflowError:
-        raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
+    scripts, spans = zip(*(_merge_computes(stage, program) for stage in program.stages), strict=True)
+    return JitteredRun(setup, program, folding, network, scripts, spans, find_teams(folding))
 
 
 def _merge_computes(stage: StageProgram, program: Program) -> tuple[list[ScriptStep], list[_Span]]:

@@ -59,7 +59,7 @@ from simcore.program.overrides import Overrides
 from simcore.program.plan import OpSegment, Plan
 from simcore.program.schedule_choice import ScheduleParameters
 from simcore.program.stage_builder import StageBuilder
-from simcore.records import NamedTuple, Struct
+from simcore.records import NamedTuple, Struct, replace
 from simcore.setup import Setup
 from simcore.simulation import simulate_setup
 from simcore.workload import Workload
@@ -68,11 +68,14 @@ from simcore.workload.model import GroupKind
 if TYPE_CHECKING:
     from simcore.engine.jitter import Normals
     from simcore.program import Program
+    from simcore.sweeping.every_op import JitteredRun
 
 # Cached steps of scripts, 130 B each: a sweep comes back to its last orders.
 _KEPT_STEPS = 1_000_000
 # Cached orders of the same shape.
 _ORDERS_PER_KEY = 4
+# Ops of cached runs with jitter, some 60 B each: a search tries ten points with each of several seeds.
+_KEPT_OPS = 500_000
 # Cached foldings, and the stages that they are made of here: only their number counts.
 _KEPT_FOLDINGS = 64
 _ALL = STREAM_OF_GROUP["all"]
@@ -144,13 +147,15 @@ class StepTimes:
         self._orders: dict[object, _Order] = {}
         self._foldings: dict[object, Folding] = {}
         self._normals: dict[int, Normals] = {}
+        # By parameters without the seed.
+        self._jittered_runs: dict[object, JitteredRun | None] = {}
 
     def find_step_time(self, setup: Setup) -> StepTime:
         """Returns the step time of a run, equal to that of `_simulated`. Raises as that does."""
+        if setup.parameters.jitter:
+            return self._from_every_op(setup) or _simulated(setup)
         if _needs_whole_run(setup):
             return _simulated(setup)
-        if setup.overrides.jitter:
-            return (None if setup.is_searched else self._from_every_op(setup)) or _simulated(setup)
         orders = find_orders(setup) if setup.is_searched else (None,)
         times = [self._from_merged_ops(setup, order) for order in orders]
         # Whether ops can be merged does not depend on the order.
@@ -161,13 +166,27 @@ class StepTimes:
         """Returns the step time of a run with jitter. None where only the whole run tells it."""
         # Imported here: few sweeps have jitter.
         from simcore.engine.jitter import Normals
-        from simcore.sweeping.every_op import find_jittered_ns
+        from simcore.sweeping.every_op import prepare_jittered
 
-        seed = setup.overrides.seed
+        seed, parameters = setup.parameters.seed, setup.parameters
+        # Loads of experts that are drawn have the same seed.
+        key = parameters if parameters.expert_imbalance else replace(parameters, seed=0)
+        if key not in self._jittered_runs:
+            is_whole = _needs_whole_run(setup) or setup.is_searched
+            self._keep_jittered(key, None if is_whole else prepare_jittered(setup))
+        run = self._jittered_runs[key]
+        if run is None:
+            return None
         if seed not in self._normals:
             self._normals = {seed: Normals(seed)}
-        program_and_ns = find_jittered_ns(setup, self._normals[seed])
-        return program_and_ns and _step_of(setup, *program_and_ns)
+        return _step_of(run.setup, run.program, run.find_step_ns(seed, self._normals[seed]))
+
+    def _keep_jittered(self, key: object, run: JitteredRun | None) -> None:
+        """Adds a run with jitter to the cached ones, of which the oldest go."""
+        runs = self._jittered_runs
+        runs[key] = run
+        while len(runs) > 1 and sum(one.program.stage_ops for one in runs.values() if one) > _KEPT_OPS:
+            del runs[next(iter(runs))]
 
     def _from_merged_ops(self, setup: Setup, searched: Order | None) -> StepTime | None:
         """Returns the step time by merged ops. searched: the order of a schedule that is searched.

@@ -8,6 +8,7 @@ the awaited span.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -86,7 +87,7 @@ class _Booked(NamedTuple):
 _Cache = tuple[dict[tuple[bytes, bytes], list[tuple[int, int]]], dict[object, _Booked]]
 
 
-class _Walk:
+class _Walk(ABC):
     """Books the accounts of one track."""
 
     def __init__(self, trace: Trace, track: int, cache: _Cache) -> None:
@@ -103,9 +104,9 @@ class _Walk:
         self.walk()
         self.accounts.edge.append(trace.step_ns)
 
+    @abstractmethod
     def walk(self) -> None:
         """Books the whole step."""
-        raise NotImplementedError
 
     def book_span(self, now: int, times: tuple[int, int, int], category: int, code: int, span: int) -> int:
         """Books a span that holds the track; returns when it is over, ns.

@@ -94,6 +94,8 @@ class CollectiveStates(NamedTuple):
     """Raw text of the file."""
     states: Mapping[str, str]
     """State -> its ranks, in words; those that have not come first."""
+    late_count: int
+    """How many ranks have not come."""
     size: str
     """Its sizes and dtypes, raw text of the file."""
     since: str

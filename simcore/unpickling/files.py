@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def _bytes_or_path(path: str) -> bytes | str:
     return path if is_plain else read_file(path)
 
 
-class FileReader:
+class FileReader(ABC):
     """Reads files of one kind.
 
     path: the file, or the directory of the files. diagnostics: what is reported of those that are read;
@@ -120,9 +121,9 @@ class FileReader:
             message = f"{printable(key)}: {plural(count, 'value')} of another kind than expected; ignored"
             self.say("warning", "bad-value", message, path)
 
+    @abstractmethod
     def refuse(self, path: str, why: str) -> None:
         """Reports a file that cannot be read."""
-        raise NotImplementedError
 
     def files_by_rank(self, names: Sequence[str]) -> list[tuple[int | None, str]]:
         """Returns (rank, path) of each file of the directory, those whose names have no rank last; reports

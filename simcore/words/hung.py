@@ -254,6 +254,7 @@ class HangFigures(FiguresWithoutStep[HangAnalysis]):
             entries.message[row] if is_message else entries.collective[row], is_message,
             short_operation(names.operations[entries.operation[row]]),
             {state: RankSet.of(ranks).text() for state, ranks in states.items()},
+            len(states.get(NOT_COME, ())),
             f"{' -> '.join(sizes)} {names.dtypes[entries.input_dtype[row]]}".strip(),
             clock_of_day(timeline.begin_ns + begin, 6), begin, problem, index,
             timeline.times(index).end[row], frame_of(record, rank, row),

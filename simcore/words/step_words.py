@@ -54,10 +54,12 @@ def describe_gain(findings: StepFindings) -> str:
     before, after = sum(as_peers.before_ns), sum(as_peers.after_ns)
     # Where each step has its own graph, what it gains is taken off its measured length.
     base = "measured" if findings.slowdown is None else "replayed"
+    # A rank that comes late without computing longer would compute longer, too.
+    gain = f"{duration(abs(as_peers.gain_ns))} {'less' if as_peers.gain_ns >= 0 else 'more'} in all"
     return (
-        f"Were rank {as_peers.rank} as its peers, the mean of {count} {base} steps would be "
+        f"Were rank {as_peers.rank} as its peers, the mean of {plural(count, f'{base} step')} would be "
         f"{duration(round(after / count))}, not {duration(round(before / count))} "
-        f"({change_percent(before, after) or 'no change'}): {duration(as_peers.gain_ns)} less in all."
+        f"({change_percent(before, after) or 'no change'}): {gain}."
     )
 
 

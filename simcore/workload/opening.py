@@ -11,7 +11,7 @@ from typing import BinaryIO
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.workload.formats import format_of, head_of
 from simcore.workload.formats.cell import quoted
-from simcore.workload.formats.recordings import is_text
+from simcore.workload.formats.format import is_text
 from simcore.workload.model import Workload
 from simcore.workload.source import GZIP, MOST_BYTES, Source, too_large
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from copy import copy
 
 from simcore.records import Struct, field, replace
 
@@ -71,6 +70,9 @@ class SpanTable(Struct):
 
     def copy(self) -> SpanTable:
         """Returns a table with columns of its own."""
+        # Imported here: only a log that is followed is copied.
+        from copy import copy
+
         return replace(self, **{name: copy(getattr(self, name)) for name in self.__struct_fields__})
 
     def __len__(self) -> int:

@@ -10,8 +10,12 @@ from simcore.flows.alone import run_collectives
 from simcore.flows.collectives import start_collective
 from simcore.flows.packets import PacketTraffic, finer_rules, make_traffic
 from simcore.flows.traffic import FlowRules, FlowTraffic
+from simcore.networks.in_flight import FlowsInFlight
 from simcore.records import replace
+from simcore.runs.simulated import SimulatedRun
 from simcore.topology import Link, PacketRules, Topology, generate_topology
+from tests.strategies import Cell, Row, make_workload
+from tests.tui.made_runs import run
 
 RULES = FlowRules(send_latency=0, detail="outer")
 # GPUs, each a server, on one switch: 80 Gb/s are 10 bytes a ns, a full packet 905 ns, an ACK 6.
@@ -144,6 +148,19 @@ def test_marks_between_the_thresholds_are_drawn_by_the_seed() -> None:
     assert len({*ends}) > 2
 
 
+def test_a_slowed_flow_sends_at_its_time_whatever_has_only_acknowledgements_to_come() -> None:
+    """One packet to a GPU a millisecond away, three to a near one at a hundredth of the rate of the port."""
+    links = tuple(Link(gpu, 7, 80.0, 100.0 if gpu < 6 else 1e6) for gpu in range(7))
+    traffic, ends = PacketTraffic(Topology("far", 7, 1, (), (7,), links), RULES), dict[int, int]()
+    for target, size in ((6, 9_000), (1, 27_000)):
+        traffic.send(0, 0, target, size, ends.__setitem__, target)
+    traffic.run_until(0)
+    for flow in traffic._packet_ports[0].flows:
+        flow.gbps /= 100
+    traffic.run()
+    assert ends[1] < 200_000 < 2_000_000 < ends[6]
+
+
 def test_queues_below_the_threshold_are_not_marked() -> None:
     # Two flows of 40 packets: at most 40 packets, 362 kB, wait; marks begin at 800 kB.
     sends = [(0, source, 6, 360_000) for source in range(2)]
@@ -168,3 +185,29 @@ def test_too_many_packets_stay_shares() -> None:
     traffic.run()
     assert traffic.is_coupled
     assert finer_rules(traffic) is None
+
+
+def flows_of(simulated: SimulatedRun) -> tuple[object, ...]:
+    """What the engine and its flows have found: times of ops, ends of flows, and ports."""
+    report = simulated.simulation.flow_report
+    assert report is not None
+    assert report.log is not None
+    times = simulated.simulation.timeline.times
+    return times.start, times.end, report.log.end_ns, report.log.label, report.ports, report.detail
+
+
+@pytest.mark.parametrize("congestion", ["none", "dcqcn"])
+def test_what_runs_ahead_is_what_runs_instant_by_instant(
+    congestion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Gradients of one group are reduced while ranks compute, and begin to reduce those of another.
+    rows = [
+        Row(f"layer_{index}", Cell(900), Cell(40_000), Cell(800, "ALLREDUCE", group, 1 << 19))
+        for index, group in enumerate(("dp", "dp_ep") * 2)
+    ]
+    workload = make_workload(rows, tp=8, ep=2, pp=1, all_gpus=32)
+    options = {"network": "flows", "cluster": "dcn:32:npa=8:psn=2", "congestion": congestion}
+    ahead = flows_of(run(workload, **options))
+    assert ahead[-1] == "outer"
+    monkeypatch.setattr(FlowsInFlight, "run_ahead", lambda *_: 0)
+    assert flows_of(run(workload, **options)) == ahead

@@ -17,7 +17,7 @@ from simcore.runs.hung import HungRun, run_dumps
 from simcore.sources.inputs import open_input
 from simcore.trace.lane_spans import KINDS
 from simcore.trace.spans import NONE
-from tests.hangs.incidents import BEGIN_NS, INCIDENTS, Fault, dumps_of, write_dumps
+from tests.hangs.incidents import BEGIN_NS, INCIDENTS, WORLD, Fault, Op, dumps_of, write_dumps
 from tui.frame import ASCII, BLOCKS, width_of
 from tui.layers.collective_table import CollectiveTable
 from tui.layers.view import table_of
@@ -243,6 +243,15 @@ def test_title_of_the_table_tells_what_has_not_ended_from_what_does_not_match(na
         assert sum(map(int, re.findall(r"(\d+) (?:coll|mess)", table.count_text()))) == len(is_open)
 
 
+def test_collectives_sort_by_how_many_have_not_come(tmp_path: Path) -> None:
+    """Ranks 1, 3 and 5 begin nothing, all but rank 0 one of two: more, in fewer letters."""
+    programs = {rank: [Op("default_pg", "all_reduce")] * 2 for rank in range(WORLD)}
+    stops = {rank: int(rank % 2 == 0 or rank == 7) for rank in range(1, WORLD)}
+    table = table_of(run_of(write_dumps(tmp_path, dumps_of(Fault(programs, stops)))))
+    table.sort("not come", True)
+    assert [table.texts(line)["not come"] for line in range(2)] == ["1-7", "1+2*3"]
+
+
 def test_table_of_a_job_that_did_not_hang_has_the_rings() -> None:
     table = table_of(incident("nothing"))
     assert table.each
@@ -286,6 +295,24 @@ def test_chrome_trace_begins_what_has_not_ended() -> None:
     events = json.loads(exported(run, "chrome"))["traceEvents"]
     assert sum(event["ph"] == "B" for event in events) == sum(d.over.count(0) for d in run.record.dumps)
     assert sum(event["ph"] in "BX" for event in events) == run.record.entry_count
+
+
+def test_names_of_collectives_with_the_marks_of_a_format_are_in_one_place(tmp_path: Path) -> None:
+    odd = 'a,b"c\n=d'
+    programs = {rank: [Op("default_pg", odd)] for rank in range(WORLD)}
+    run = run_of(write_dumps(tmp_path, dumps_of(Fault(programs))))
+    rows = list(csv.DictReader(exported(run, "csv").splitlines()))
+    assert {row["kind"] for row in rows} == {odd.replace("\n", "\\x0a")}
+    assert {row["group"] for row in rows} == {"default_pg"}
+    events = json.loads(exported(run, "chrome"))["traceEvents"]
+    assert sum(event["ph"] in "BX" for event in events) == run.record.entry_count
+
+
+def test_an_end_that_was_never_set_is_no_end_of_the_axis(tmp_path: Path) -> None:
+    dumps = dumps_of(Fault({rank: [Op("default_pg", "all_reduce")] for rank in range(WORLD)}))
+    for dump in dumps.values():
+        dump["entries"][0]["time_discovered_completed_ns"] = 2**63 - 1
+    assert run_of(write_dumps(tmp_path, dumps)).timeline.length < 10**9
 
 
 def test_page_of_html_has_the_verdict_and_the_timeline() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simcore.flight import FlightRecord
 from simcore.flight.clocks import clock_offsets
 from simcore.flight.findings import find_hang
-from simcore.flight.progress import progress_of
+from simcore.flight.progress import collective_of, progress_of
 from simcore.flight.verdict import Verdict, Wait, find_verdict
 from simcore.parameters import Parameters, RunInput
 from simcore.records import replace
@@ -223,3 +223,18 @@ def test_sentence_of_a_culprit_has_its_own_waiters_and_those_behind(pairs: list[
                 reached |= {rank for rank, other in pairs if other in reached}
             assert set(sentence.waiting) == direct
             assert set(sentence.behind) == reached - direct - {culprit}
+
+
+@pytest.mark.parametrize(
+    ("operation", "collective"),
+    [
+        ("nccl:_all_gather_base", "all_gather"),
+        ("nccl:all_gather_into_tensor_coalesced", "all_gather"),
+        ("nccl:reduce_scatter_tensor_coalesced", "reduce_scatter"),
+        ("nccl:_reduce_oop", "reduce"),
+        ("nccl:alltoall_base", "all_to_all"),
+        ("gloo:allreduce", "all_reduce"),
+    ],
+)
+def test_each_call_of_pytorch_is_the_collective_that_it_makes(operation: str, collective: str) -> None:
+    assert collective_of(operation) == collective

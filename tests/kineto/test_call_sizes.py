@@ -281,3 +281,12 @@ def test_all_to_all_of_dlrm_has_the_bandwidth_of_its_shapes() -> None:
     ]
     for row in rows:
         assert row["algbw_gbps"]["median"] == pytest.approx(row["bytes"] / row["median_ns"])
+
+
+def test_a_call_without_an_id_is_not_that_of_kernels_without_one(tmp_path: Path) -> None:
+    call = around("cpu_op", "record_param_comms", 100, 10)
+    call["args"] = {"Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float", "Group size": 2}
+    run = opened(tmp_path, [call, launch(1, 200), kernel(1, 300, "gemm") | {"dur": 100}], ranks=1)
+    (rank,) = run.ranks
+    assert rank.device is not None
+    assert not rank.device.collectives

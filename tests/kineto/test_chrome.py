@@ -24,6 +24,7 @@ from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.sources.trace_maps import make_trace_map
 from simcore.workload import open_workload
+from tests.kineto.corpus import GLOO, HTA, NSYS
 from tests.kineto.made_jobs import Job
 from tests.kineto.made_jobs import events as job_events
 from tests.kineto.simulated_spans import SIMULATED
@@ -37,6 +38,7 @@ CORPUS = REPOSITORY.parent / "shared" / "corpus"
 needs_corpus = pytest.mark.skipif(
     not (CORPUS / "megatronapp").is_dir(), reason="needs ../shared/corpus/megatronapp and straggler"
 )
+CASES = Path(__file__).parent / "cases"
 
 
 def trace(folder: Path, *events: dict[str, Any], name: str = "t.json", **top: Any) -> str:
@@ -92,6 +94,21 @@ def test_a_recording_is_the_same_run_as_a_chrome_trace(tmp_path: Path) -> None:
         for one in (first, again)
     ]
     assert meetings[0] == meetings[1]
+
+
+@pytest.mark.parametrize(
+    "path", [CASES / "eager_send", CASES / "megatron.log", CASES / "pipeline_chrome.json", GLOO, HTA, NSYS],
+    ids=lambda path: path.name,
+)  # fmt: skip
+def test_a_recording_of_any_kind_is_the_same_run_as_a_chrome_trace(tmp_path: Path, path: Path) -> None:
+    if not path.exists():
+        pytest.skip("the profiler traces of ../shared are not there")
+    first = results(str(path))
+    again = results(exported(str(path), tmp_path))
+    assert again.measured.step_time_ns == first.measured.step_time_ns
+    assert again.measured.ops == first.measured.ops
+    for one, other in zip(first.accounts, again.accounts, strict=True):
+        assert told(one) == told(other)
 
 
 def _make_steps_file(folder: Path, form: str) -> str:

@@ -147,9 +147,10 @@ def test_the_host_moves_with_the_clock_of_its_rank() -> None:
         assert rank.device is not None
         host = rank.device.host
         assert host is not None
-        steps = [place for place, name in enumerate(host.name) if name.startswith("ProfilerStep#")]
+        lane = host.lane.columns
+        steps = [place for place, name in enumerate(lane.name) if name.startswith("ProfilerStep#")]
         assert rank.window is not None
-        assert rank.window[0] - rank.ahead_ns in {host.start[place] for place in steps}
+        assert rank.window[0] - rank.ahead_ns in {lane.start[place] for place in steps}
         # No kernel starts before it was launched by more than the clock of the device is off.
         assert all(
             rank.ops.start[op] >= host.launch[op] - 1000

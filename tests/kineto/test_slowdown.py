@@ -16,8 +16,10 @@ import pytest
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.late import RankWaiting
-from simcore.replay.slowdown import Slowdown, make_costs
+from simcore.replay.slowdown import AsPeers, Slowdown, make_costs
+from simcore.replay.step_findings import StepFindings
 from simcore.words.sentences.spent import find_most_time
+from simcore.words.step_words import describe_gain
 from tests.kineto.test_chrome import CORPUS, named, opened, results, trace
 
 Event = dict[str, Any]
@@ -180,3 +182,29 @@ def test_idle_time_before_ranks_that_come_apart_is_their_own(tmp_path: Path) -> 
     run = results(trace(tmp_path, *events))
     assert not run.durations.takes_idle_as_waiting
     assert run.with_parameters(Parameters(replay=True)).step_time_ns == run.step_time_ns == 94_000
+
+
+@pytest.mark.parametrize("without", ["forward-compute", ""])
+def test_a_microbatch_without_any_time_is_as_long_as_usual(tmp_path: Path, without: str) -> None:
+    """As a file has it whose clock is too coarse for one that is nearly empty."""
+    events = two_replicas()
+    for event in events:
+        if event["ph"] == "X" and event["args"]["mb_id"] == 1 and event["name"] != without:
+            event["dur"] = 0
+    assert slowdown(trace(tmp_path, *events)).uneven == pytest.approx(1)
+
+
+def test_a_run_that_takes_no_time_has_none(tmp_path: Path) -> None:
+    events = two_replicas()
+    for event in events:
+        if event["ph"] == "X":
+            event["dur"] = 0
+    path = trace(tmp_path, *events)
+    assert make_costs(opened(path, step="all")) is None
+    assert run_page(results(path, step="all"))
+
+
+@pytest.mark.parametrize(("after", "said"), [(80, "20 ns less"), (130, "30 ns more")])
+def test_a_rank_that_would_compute_longer_costs_time(after: int, said: str) -> None:
+    words = describe_gain(StepFindings(AsPeers(3, (0,), (100,), (after,)), None, None))
+    assert words.endswith(f": {said} in all.")

@@ -110,6 +110,13 @@ def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, giv
     assert dict(sum_path(read, "kind")) == path
 
 
+def test_an_exported_timeline_is_refused_with_the_format_that_opens(tmp_path: Path) -> None:
+    target = str(tmp_path / "exported.csv")
+    assert main(["export", written(tmp_path, TWO), "--format", "csv", "-o", target]) == 0
+    (one,) = found(target)
+    assert (one.code, "--format chrome" in one.message) == ("missing-column", True)
+
+
 # -- what the columns mean -----------------------------------------------------------------------
 
 
@@ -176,6 +183,23 @@ def test_a_file_a_rank_is_the_same_run(tmp_path: Path) -> None:
     read = results(str(job))
     assert figures(read) == figures(results(written(tmp_path, TWO)))
     assert [one.code for one in read.measured.diagnostics] == ["other-files"]
+
+
+@pytest.mark.parametrize("step", [None, "1"])
+def test_a_step_that_is_not_the_last_of_a_file_has_the_spans_of_each_of_its_ranks(
+    tmp_path: Path, step: str | None
+) -> None:
+    """Of ranks 0 and 1 the file has a step more than that of rank 2, so that it is read again."""
+    head = "rank,start_ns,end_ns,name,kind,step"
+    of_step = "0,{0}00,{0}90,zero,compute,{0}\n1,{0}00,{0}50,one,compute,{0}"
+    written(tmp_path, "\n".join([head, of_step.format(1), of_step.format(2)]), "a.csv")
+    written(tmp_path, f"{head}\n2,100,170,two,compute,1", "b.csv")
+    run = opened(str(tmp_path), step=step)
+    assert [(rank.rank, rank.ops.name, list(rank.ops.end)) for rank in run.ranks] == [
+        (0, ["zero"], [90]),
+        (1, ["one"], [50]),
+        (2, ["two"], [70]),
+    ]
 
 
 @pytest.mark.parametrize(("step", "ns"), [(None, 30), ("0", 10), ("1", 30), ("all", 130)])
@@ -263,7 +287,7 @@ def test_columns_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.
     many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(200))
     path = written(tmp_path, f"{HEAD}\n{many}")
     first = opened(path)
-    monkeypatch.setattr(span_csv.FORMAT, "spans", None)
+    monkeypatch.setattr(span_csv.FORMATS[0], "spans", None)
     assert opened(path) == first
     assert (first.microbatches, first.format) == (7, "span-csv")
 

@@ -6,13 +6,16 @@ communication counts though its members begin apart; a rank is one of its own pe
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from simcore.kineto.step_calls import align_steps
 from simcore.measured.columns import CollectiveInfo, OpColumns
 from simcore.measured.step_columns import RankSteps, StepColumns, join_steps, summarize_steps
 from simcore.measured.vocabulary import CATEGORIES
@@ -30,8 +33,6 @@ Span = tuple[str, int, int, int]
 
 def columns_of(rank: int, *spans: Span, members: tuple[int, ...] = (0, 1)) -> RankSteps:
     """The steps of a rank of these (category, start, end, step); `dp` is a collective of the members."""
-    from array import array
-
     ordered = sorted(spans, key=lambda one: one[1])
     ops = OpColumns(
         name=[one[0] for one in ordered], start=array("q", [one[1] for one in ordered]),
@@ -48,12 +49,13 @@ def columns_of(rank: int, *spans: Span, members: tuple[int, ...] = (0, 1)) -> Ra
     windows = [
         (number, min(one[1] for one in some), max(one[2] for one in some)) for number, some in by_step.items()
     ]
-    return RankSteps(rank, 0, summarize_steps(ops, [one[3] for one in ordered], windows, calls))
+    streams = [0] * len(ordered)
+    return RankSteps(rank, 0, summarize_steps(ops, [one[3] for one in ordered], windows, calls, streams))
 
 
 def table(*ranks: RankSteps, one_clock: bool = True) -> StepTable:
     peers = {one.rank: [other.rank for other in ranks if other is not one] for one in ranks}
-    return StepTable(ranks, peers, one_clock)
+    return StepTable(align_steps(ranks, "rank", None, one_clock), peers, one_clock)
 
 
 def test_compute_is_what_runs_at_once_counted_once_and_hides_communication() -> None:
@@ -63,6 +65,37 @@ def test_compute_is_what_runs_at_once_counted_once_and_hides_communication() -> 
     )
     assert [spent[0] for spent in steps.columns.spent] == [10, 10, 0, 10, 10]
     assert (steps.columns.step[0], steps.columns.end[0] - steps.columns.start[0]) == (3, 40)
+
+
+_PARTS = ("forward", "backward", "kernel", "copy", "host")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(_PARTS), st.integers(0, 30), st.integers(0, 9), st.integers(0, 1))),
+    st.tuples(st.integers(0, 30), st.integers(0, 30)),
+)
+# A copy that begins when its step is over.
+@example([("copy", 20, 5, 0)], (10, 5))
+def test_each_ns_of_a_step_counts_once_whatever_lies_outside(
+    rows: list[tuple[str, int, int, int]], window: tuple[int, int]
+) -> None:
+    """Compute hides communication and copies, both hide the host."""
+    rows = sorted(rows, key=lambda row: row[1])
+    ops = OpColumns(
+        name=[""] * len(rows), start=array("q", [start for _, start, *_ in rows]),
+        end=array("q", [start + ns for _, start, ns, _ in rows]),
+        stated_category=bytearray([CATEGORIES.index(part) for part, *_ in rows]),
+    )  # fmt: skip
+    first, last = window[0], sum(window)
+    columns = summarize_steps(ops, [step for *_, step in rows], [(0, first, last)], {})
+    counts = Counter[str]()
+    for at in range(first, last):
+        there = [part for part, start, ns, step in rows if step == 0 and start <= at < start + ns]
+        computes = [part for part in there if part in _PARTS[:3]]
+        counts[(computes or sorted(there) or [""])[0]] += 1
+    compute = sum(counts[part] for part in _PARTS[:3])
+    spent = [ns[0] for ns in columns.spent]
+    assert (sum(spent[:3]), spent[3], spent[4]) == (compute, counts["copy"], counts["host"])
 
 
 @pytest.mark.parametrize("one_clock", [True, False])

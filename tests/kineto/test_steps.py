@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+from array import array
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
+from simcore.kineto.steps import StepMark, steps_of_device
 from simcore.measured import MeasuredRun
+from simcore.measured.columns import OpColumns
 from simcore.measured.run import RecordedStep
+from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.parameters import OpeningOptions, Parameters
 from simcore.ranks import RankSet
 from simcore.runs.measured import run_recording
@@ -157,6 +161,43 @@ def test_a_kernel_that_outlasts_the_next_step_does_not_swallow_it(tmp_path: Path
     assert steps_of(opened(written(tmp_path / "a.json", events))) == {0: 5100, 1: 100}
 
 
+_MARKS = st.lists(st.integers(0, 12), min_size=1, max_size=4, unique=True).map(sorted)
+_OPS = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 12), st.none() | st.integers(-3, 30), st.booleans()),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(begins=_MARKS, length=st.integers(0, 6), rows=_OPS)
+# A step of copies alone, beside kernels of the next; with a kernel, too; a step that runs before the first.
+@example(begins=[0, 10], length=10, rows=[(1, 29, -5, False), (31, 29, 5, True), (32, 18, 12, False)])
+@example(
+    begins=[0, 10],
+    length=10,
+    rows=[(1, 29, -5, False), (2, 6, 5, False), (31, 29, 5, True), (32, 18, 12, False)],
+)
+@example(begins=[0, 10], length=10, rows=[(100, 10, 5, False), (50, 10, 12, False)])
+def test_no_step_ends_before_it_begins_or_has_what_does_not_touch_it(
+    begins: list[int], length: int, rows: list[tuple[int, int, int | None, bool]]
+) -> None:
+    """However copies and kernels of several streams lie: what a step launched, it shows at least in part."""
+    marks = [StepMark(at, begin, begin + length, begin, begin + length) for at, begin in enumerate(begins)]
+    rows = sorted(rows, key=lambda row: row[:2])
+    ops = OpColumns(
+        start=array("q", [start for start, *_ in rows]),
+        end=array("q", [start + ns for start, ns, *_ in rows]),
+        stated_category=bytearray([CATEGORIES.index(COPY if is_copy else KERNEL) for *_, is_copy in rows]),
+        name=[""] * len(rows),
+    )
+    # Nothing runs before it is launched.
+    launches = [None if launch is None else min(launch, start) for start, _, launch, _ in rows]
+    step, steps = steps_of_device(marks, ops, launches)
+    for one in steps:
+        assert one.start <= one.end
+        own = [op for op, of in enumerate(step) if of == one.step_number]
+        assert not own or any(ops.start[op] <= one.end and ops.end[op] >= one.start for op in own)
+
+
 @st.composite
 def jobs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[tuple[int, int]], int]:
     """A device that runs what a host launches, in order: (events, (begin, end) of each step, us; left-over
@@ -283,6 +324,31 @@ def test_steps_on_the_device_alone_are_steps(tmp_path: Path) -> None:
         events.append(around("gpu_user_annotation", "aten::mm", at, 400, tid=7))
     run = opened(written(tmp_path / "a.json", events))
     assert steps_of(run) == {0: 800, 1: 800, 2: 800}
+
+
+def test_a_rank_without_an_operation_in_the_step_of_its_job_is_left_out(tmp_path: Path) -> None:
+    """Both ranks have two steps; the host of rank 1 launches nothing in the second."""
+    for rank, launched in ((0, (0, 1)), (1, (0,))):
+        events = [around("user_annotation", f"ProfilerStep#{step}", 1000 * step, 900) for step in (0, 1)]
+        for step in launched:
+            events += [launch(step, 1000 * step + 10), kernel(step, 1000 * step + 20)]
+        written(tmp_path / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+    run = opened(tmp_path, step="1")
+    assert [rank.rank for rank in run.ranks] == [0]
+    assert said(run, "empty-step") == ["rank 1 has nothing in step 1: it is left out"]
+
+
+def test_a_device_without_a_step_is_named_as_a_device(tmp_path: Path) -> None:
+    """The traces of two devices of one file, of which one has a step more."""
+    events = []
+    for device, number in ((3, 0), (3, 1), (5, 0)):
+        ran = kernel(10 * device + number, 1000 * number + 100) | {"pid": device}
+        ran["args"] = ran["args"] | {"device": device}
+        step = around("gpu_user_annotation", f"ProfilerStep#{number}", 1000 * number + 100, 50, tid=7)
+        events += [ran, step | {"pid": device}]
+    path = written(tmp_path / "a.json", events)
+    (message,) = said(opened(path, step="1"), "step-not-whole")
+    assert message.startswith("device 5 ")
 
 
 def test_annotations_of_the_host_come_before_those_on_the_device(tmp_path: Path) -> None:

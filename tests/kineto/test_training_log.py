@@ -27,6 +27,15 @@ def log(folder: Path, *ms: float, name: str = "train.log") -> str:
     return written(folder, "\n".join(["> setting up", *lines, "done"]), name)
 
 
+@pytest.mark.parametrize("name", ["megatron.log", "nemo.log", "torchtitan.log"])
+def test_the_step_that_is_shown_is_the_median_one_of_the_table(name: str) -> None:
+    run = results(str(CASES / name))
+    table = run.step_table
+    assert table is not None
+    assert run.measured.shown_step == table.steps[table.median_row]
+    assert run.step_time_ns == table.median_ns
+
+
 def test_a_log_has_the_steps_that_it_prints(tmp_path: Path) -> None:
     values = run_json(results(log(tmp_path, 12.5, 30, 11), step="all"))
     assert [(step["step"], step["ns"]) for step in values["steps"]] == [
@@ -131,7 +140,7 @@ def test_a_log_that_comes_in_pieces_has_the_same_steps(piece: int) -> None:
 
 def test_a_log_before_its_first_step_is_known_as_one() -> None:
     head = head_of(b"using world size: 8\n------------------------ arguments ------------------------\n")
-    assert training_log.FORMAT.sniff(head)
+    assert training_log.FORMATS[0].sniff(head)
     with pytest.raises(InputError, match="expected lines such as"):
         training_log.read("log", b"[titan] 2025-06-04 14:02:03,456 - root - INFO - step:  1  loss:  8.1\n")
 
@@ -154,7 +163,7 @@ def test_a_kept_log_has_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = written(tmp_path, text, "train.log")
     steps = [run_json(results(path, step="all"))["steps"]]
     assert list((tmp_path / "state").rglob("*.columns"))
-    monkeypatch.setattr(training_log.FORMAT, "spans", None)
+    monkeypatch.setattr(training_log.FORMATS[0], "spans", None)
     steps.append(run_json(results(path, step="all"))["steps"])
     assert steps[0] == steps[1]
     assert steps[1][8]["loss"] == 9.5

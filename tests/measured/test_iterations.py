@@ -64,6 +64,19 @@ def test_the_rank_that_is_late_in_most_iterations_is_named_with_what_it_costs(fo
     assert findings.as_peers.before_ns[0] == findings.as_peers.after_ns[0]
 
 
+@pytest.mark.parametrize("late_ms", [2, 1_000_000])
+def test_an_iteration_of_the_table_is_as_long_as_alone(tmp_path: Path, late_ms: int) -> None:
+    """Rank 1 begins 2 ms behind rank 0, or was profiled much later."""
+    later = "".join(step(1, 1000 + 30 * at + late_ms) for at in range(4))
+    write_set(tmp_path, {0: iterations([2, 2, 2, 2]), 1: later}, world=2, pp=1)
+    table = opened(tmp_path).step_table
+    assert table is not None
+    for number, ns in zip(table.steps, table.ns, strict=True):
+        one = opened(tmp_path, step=str(number))
+        assert (one.step_time_ns, one.measured.concurrent) == (ns, late_ms == 2)
+    assert set(table.ns) == {12_000_000 if late_ms == 2 else 10_000_000}
+
+
 @pytest.mark.parametrize("options", [{"step": "1"}, {"run": "#1"}, {"run": f"{STAMP}#1"}])
 def test_one_iteration_opens_alone_and_knows_the_others(folder: Path, options: dict[str, str]) -> None:
     run = opened(folder, **options)

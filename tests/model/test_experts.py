@@ -21,9 +21,9 @@ from simcore.model.launch.fields import LaunchParameters
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import layer_activations
 from simcore.model.opening import find_model
+from simcore.model.resolving import resolve_training
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import resolve_training
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.records import replace

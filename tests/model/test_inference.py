@@ -27,8 +27,8 @@ from simcore.model.kv_cache import layer_cache
 from simcore.model.launch import write_launch
 from simcore.model.launch.fields import LaunchParameters
 from simcore.model.maker import ModelMaker
+from simcore.model.resolving import resolve_training
 from simcore.model.sizes import Mla, Model
-from simcore.model.training import resolve_training
 from simcore.parameters import Parameters
 from simcore.program.ops import FWD
 from simcore.records import replace

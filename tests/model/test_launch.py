@@ -16,7 +16,8 @@ from simcore.model.known_models import MODELS
 from simcore.model.launch import Launch, LaunchParameters, module_of, read_launch, write_launch
 from simcore.model.launch.fields import differences
 from simcore.model.launch.shell import calculate, find_words
-from simcore.model.training import Training, resolve_training
+from simcore.model.resolving import resolve_training
+from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.sources.inputs import open_model
 from simcore.sweeping.layouts import list_layouts

@@ -14,6 +14,8 @@ from simcore.diagnostics import UsageError
 from simcore.model.costs import step_flops
 from simcore.model.known_models import MODELS
 from simcore.model.maker import ModelMaker
+from simcore.model.opening import find_model
+from simcore.model.resolving import resolve_training
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Model
 from simcore.model.training import Training
@@ -245,3 +247,9 @@ def test_layouts_that_cannot_be_say_what_would_fit() -> None:
         assert words in str(error.value), parameters
     with pytest.raises(UsageError, match="--account-for-embedding --account-for-loss, or --stage-layers"):
         run(replace(SMALL, layers=10), world=2, pp=2, virtual_stages=3, gpu="h100")
+
+
+def test_an_odd_number_of_layers_divides_over_no_stages_of_two_chunks() -> None:
+    model, _ = find_model("deepseek-v3")
+    with pytest.raises(UsageError, match="61 layers; --stage-layers would fit"):
+        resolve_training(model, ModelParameters(pp=2, schedule="zb-v"))

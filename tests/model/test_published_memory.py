@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import published_memory
 from simcore.model.memory import stage_memory
-from simcore.model.training import resolve_training
+from simcore.model.resolving import resolve_training
 from simcore.workload.model import ModelParameters
 from tests.model.test_megatron import SMALL
 

@@ -15,7 +15,7 @@ from benchmarks.published_more import Made
 from benchmarks.published_steps import Off
 from simcore.model import trust
 from simcore.model.gpu import find_gpu
-from simcore.model.training import resolve_training
+from simcore.model.resolving import resolve_training
 from simcore.render.report.pages import run_json, run_page
 from simcore.runs.simulated import SimulatedRun
 from simcore.workload.model import ModelParameters

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.model.training import resolve_training
+from simcore.model.resolving import resolve_training
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.sources.inputs import open_model

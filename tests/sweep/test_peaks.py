@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from simcore.analysis.model_figures import make_model_figures
 from simcore.diagnostics import InputError, UsageError
-from simcore.model.training import resolve_training
+from simcore.model.resolving import resolve_training
 from simcore.parameters import Parameters
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES

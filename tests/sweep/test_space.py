@@ -126,7 +126,7 @@ def test_several_worlds_and_gpus_are_an_axis_and_one_is_none() -> None:
 
 def test_layouts_are_those_that_fit_each_once() -> None:
     """Each layout resolves, none is there twice, and one that is known to be good is there."""
-    from simcore.model.training import resolve_training
+    from simcore.model.resolving import resolve_training
 
     model = open_model("llama-3-8b")
     space = Space(Parameters(world=16, global_batch=32, seq=2048), layouts=True)

@@ -295,6 +295,24 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
     _found(StepTimes(), workload, {"microbatches": 3})
 
 
+@pytest.mark.parametrize("imbalance", [None, "lognormal:0.8"])
+def test_seeds_of_a_run_share_what_has_no_seed(imbalance: str | None) -> None:
+    """Planted: loads of experts that are drawn were those of the first seed."""
+    times = StepTimes()
+    given: dict[str, Any] = {
+        "world": 4,
+        "pp": 2,
+        "ep": 2,
+        "microbatch_size": 1,
+        "global_batch": 8,
+        "gpu": "h100",
+    }
+    given |= {"jitter": 0.05, "expert_imbalance": imbalance}
+    for seed in (1, 2, 1):
+        _found(times, _MODELS["experts"], given | {"seed": seed})
+    assert len(times._jittered_runs) == (2 if imbalance else 1)
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import random
 from itertools import pairwise
@@ -16,6 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._context import visible_screen_stack
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
@@ -41,12 +43,13 @@ SIZES = [(120, 36), (80, 24), (120, 36), (33, 9), (10, 3), (1, 1), (200, 50)]
 class Line:
     """A driver without a terminal: pyte reads what is sent, when it is ready."""
 
+    seconds_to_answer: Any = 0.0
+
     def __init__(self) -> None:
         self.screen = pyte.Screen(120, 36)
         self._stream = pyte.Stream(self.screen)
         self._stream.feed("\x1b[?7l")
-        self.is_ready = True
-        self.seconds_to_answer = 0.0
+        self.is_written = True
         self.when_ready: Any = None
         self.sent: list[str] = []
 
@@ -161,3 +164,25 @@ def test_an_update_of_parts_is_read_as_textual_would_paint_it(update: ChopsUpdat
     screen = pyte.Screen(*cells.size)
     pyte.Stream(screen).feed("\x1b[?7l" + update.render_segments(app.console))
     assert differences(seen_cells(line.screen), seen_cells(screen)) == []
+
+
+class Late(Line):
+    """A terminal whose answer is given up between two looks at the time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = [0.001]
+
+    @property
+    def seconds_to_answer(self) -> float:
+        return self.seconds.pop() if self.seconds else 0.0
+
+
+async def test_a_picture_is_sent_once_its_answer_is_given_up() -> None:
+    """Seen to fail with a wait whose length is looked up after it was found to be needed."""
+    display = Display(CellApp())
+    late = Late()
+    async with display._app.run_test(size=(20, 3)):
+        display.show(LayoutUpdate([[Strip([Segment("x" * 20)])]] * 3, Region(0, 0, 20, 3)), late)  # type: ignore[arg-type]
+        await asyncio.sleep(0.05)
+        assert [row.rstrip() for row in late.screen.display[:3]] == ["x" * 20] * 3

@@ -13,7 +13,7 @@ from simcore.parameters import Parameters
 from simcore.trace.run import estimate_bytes
 from tests.tui.made_runs import lonely, run, seed, seed_workload
 from tui import session as sessions
-from tui.session import Session
+from tui.session import AS_READ, HistoryRun, Session
 
 
 def never() -> bool:
@@ -150,3 +150,25 @@ def test_the_bytes_of_a_run_are_about_what_it_holds() -> None:
         tracemalloc.stop()
         # Lanes and what-ifs, which screens add, are as much again.
         assert 0.8 * held < estimate_bytes(again) < 2.5 * held, (estimate_bytes(again), held)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 3)), max_size=30))
+def test_a_run_is_found_and_numbered_as_a_search_of_all_runs_does(
+    changes: list[tuple[bool, int, int]],
+) -> None:
+    """changes: a run of a label and micro-batches is added, or removed. Seen to fail with an index that stays
+    as it was made first.
+    """
+    session = new_session()
+    for is_added, label, microbatches in changes:
+        run = HistoryRun(
+            AS_READ if label > 3 else Parameters(microbatches=microbatches), label=f"job#{label}"
+        )
+        there = session.find_same_run(run)
+        assert there is next((one for one in session.history if one.is_same_run(run)), None)
+        if is_added:
+            session.recall(run)
+        elif there is not None:
+            session.remove(there)
+        first, *others = session.history
+        assert session.numbered_runs == [first, *(one for one in others if not one.recorded_step)]

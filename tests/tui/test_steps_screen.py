@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.parameters import OpeningOptions, Parameters, RunInput
 from simcore.runs import open_run
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input
 from tests.kineto.made_jobs import Job, events
 from tests.kineto.test_chrome import span, trace
@@ -22,6 +23,7 @@ from tui.screens import screens_of
 from tui.session import Run, Session
 from tui.steps.frame import HeatScale, find_scale, heat_width, shade, sparkline
 from tui.steps.saved import SavedSteps
+from tui.steps.table import StepListing
 from tui.steps.view import NO_STEPS, SIMULATED, StepsView
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
@@ -312,3 +314,13 @@ async def test_no_key_of_the_screen_ends_the_program_on_a_run_without_steps(make
             await app.action_open("steps")
             await press(pilot, key)
         assert app.is_running
+
+
+def test_steps_without_any_time_are_listed(tmp_path: Path) -> None:
+    lines = [span("forward", 1000.0 * step, 0, step=step) for step in range(3)]
+    recording = session_on(trace(tmp_path, *lines), "all").current.recording
+    assert isinstance(recording, RecordedRun)
+    steps = recording.step_table
+    assert steps is not None
+    listing = StepListing(steps, {})
+    assert [listing.texts(line)["change"] for line in range(3)] == ["="] * 3

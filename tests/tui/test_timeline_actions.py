@@ -172,6 +172,19 @@ def test_the_line_of_the_cursor_is_on_the_screen_after_any_keys(
     assert len(marked) == (1 if height > 4 else len(marked))
 
 
+@settings(max_examples=20)
+@given(ACTIONS)
+def test_what_a_key_leaves_as_it_was_is_what_would_be_drawn_anew(actions: list[Action]) -> None:
+    """Planted: labels without the focus; a ruler without its window."""
+    model = TimelineModel(seed(pp=4))
+    drawing = TimelineFrame(BLOCKS, colour=True)
+    lane_down = act("move_lane", 1)
+    for action in [one for key in actions for one in (key, lane_down)]:
+        action(model)
+        # The last line, a legend, is of all lanes that were drawn over the window.
+        assert drawing.draw(model, 120, 33)[:-2] == TimelineFrame(BLOCKS, True).draw(model, 120, 33)[:-2]
+
+
 @settings(max_examples=50)
 @given(st.lists(KEYS, max_size=20))
 def test_back_undoes_every_change_of_the_view(actions: list[Action]) -> None:

@@ -45,7 +45,7 @@ _SIZES = {
 def build_parser() -> Parser:
     """Returns the parser of `wltui op`."""
     # Imported here: pricing needs no model of training.
-    from simcore.model.training import DEFAULT_GPU
+    from simcore.model.resolving import DEFAULT_GPU
 
     parser = Parser(prog="wltui op", description=_DESCRIPTION)
     parser.add_argument("operation", metavar="OPERATION", help=", ".join(KINDS))

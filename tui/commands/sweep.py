@@ -516,7 +516,7 @@ def _read_prices(arguments: argparse.Namespace, space: Space, prunes: bool) -> d
     """Returns the prices of the GPUs of a sweep; None without --prices."""
     if arguments.prices is None:
         return None
-    from simcore.model.training import DEFAULT_GPU
+    from simcore.model.resolving import DEFAULT_GPU
     from simcore.sweeping.prices import read_prices
 
     if arguments.price is not None:

@@ -43,7 +43,7 @@ class CollectiveTable(RowTable[CollectiveStates]):
 
     def value_of(self, row: CollectiveStates, key: str) -> tuple[int, str]:
         if key == "not come":
-            return len(row.states.get("not come", "")), ""
+            return row.late_count, ""
         if key in ("group", "ranks"):
             return 0, row.group.group if key == "group" else row.group.ranks
         return super().value_of(row, key)

@@ -4,6 +4,7 @@ is shown.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,32 +22,32 @@ from tui.parameters.form_context import FormContext, make_draft_context
 from tui.session import Run
 
 
-class FormSource:
+class FormSource(ABC):
     """The form of a kind of input. A context is what its fields need: the parameters with their run
     or draft.
     """
 
+    @abstractmethod
     def make_context(self, run: Any) -> Any:
         """Returns the context of a finished run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make_draft_context(self, setup: Any, context: Any) -> Any:
         """Returns the context of a draft that has not been run; context: one of the same input.
         Never raises.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def fields(self, context: Any) -> list[FormField]:
         """Returns the fields, in the order of the form. Raises `UsageError` where a draft has none."""
-        raise NotImplementedError
 
     def title(self, group: str, context: Any, width: int) -> str:
         """Returns the title of the fields of a group: its name, unless a subclass knows more."""
         return group
 
+    @abstractmethod
     def balance_stages(self, run: Any, draft: RunInput) -> Values:
         """Returns the parameters with which all stages compute equally long. Raises `UsageError`."""
-        raise NotImplementedError
 
     def effect(
         self,

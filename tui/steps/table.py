@@ -79,7 +79,8 @@ class StepListing(Listing):
     def texts(self, line: int) -> dict[str, str]:
         at = self.lines[line]
         row, median = self.steps.rows[at], self.steps.median_ns
-        change = change_percent(median, row.ns) if row.ns < 2 * median else f"x {row.ns / median:.1f}"
+        is_multiple = 0 < 2 * median <= row.ns
+        change = f"x {row.ns / median:.1f}" if is_multiple else change_percent(median, row.ns)
         return {
             STEP: str(row.step), TIME: duration(row.ns), CHANGE: "=" if row.ns == median else change,
             SLOWEST: "" if row.last_rank is None else str(row.last_rank),

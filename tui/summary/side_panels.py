@@ -5,6 +5,7 @@ Its figures are complete at any width: names are shortened, then columns dropped
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, cast
@@ -286,7 +287,7 @@ def _short_ranks(ranks: RankSet) -> str:
     return text if len(text) <= 6 else f"x{len(ranks)}"
 
 
-class RankTable:
+class RankTable(ABC):
     """A table with a line a rank, or a wait of one."""
 
     moves = "jk"
@@ -298,17 +299,17 @@ class RankTable:
     def __init__(self, run: Run) -> None:
         self.show(run)
 
+    @abstractmethod
     def show(self, run: Run) -> None:
         """Shows another run of the same kind."""
-        raise NotImplementedError
 
     @property
-    def size(self) -> tuple[int, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def size(self) -> tuple[int, int]: ...
 
+    @abstractmethod
     def _texts(self, width: int) -> tuple[str, list[str]]:
         """Returns (the heading, its lines)."""
-        raise NotImplementedError
 
     def visible_count(self, rows: int) -> int:
         return min(max(rows - 1, 1), self.size[0])

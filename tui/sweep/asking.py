@@ -7,7 +7,7 @@ from typing import cast
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.training import resolve_training
+from simcore.model.resolving import resolve_training
 from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace

@@ -444,9 +444,10 @@ class Display:
         if target.size != self._app.size or not target.width:
             # The picture in the new size is being laid out, and will be sent.
             return
-        if not driver.is_ready:
-            # It calls when it is; its answer may never come.
-            self._wake_in(driver.seconds_to_answer)
+        seconds_to_answer = driver.seconds_to_answer
+        if seconds_to_answer or not driver.is_written:
+            # It calls when it is ready; its answer may never come.
+            self._wake_in(seconds_to_answer)
             return
         if (too_early := self._sent_at + self._least_apart_s - monotonic()) > 0:
             self._wake_in(too_early)

@@ -214,9 +214,9 @@ class TerminalDriver(LinuxDriver):
     # -- pictures --------------------------------------------------------------------
 
     @property
-    def is_ready(self) -> bool:
-        """Whether the terminal has taken all that was sent, and, if it answers, drawn it."""
-        return not self._output.expected and not self.seconds_to_answer
+    def is_written(self) -> bool:
+        """Whether the terminal has taken all that was sent."""
+        return not self._output.expected
 
     @property
     def seconds_to_answer(self) -> float:
@@ -309,7 +309,8 @@ class TerminalDriver(LinuxDriver):
                 bounded = bound_message(message, self._system_size())
                 if bounded is not None:
                     self.process_message(bounded)
-        except (ValueError, OverflowError, ArithmeticError, LookupError, TypeError, StopIteration):
+        except Exception:
+            # Of the parser: any would end the thread, and the program would be deaf.
             return XTermParser()
         return parser
 

@@ -54,6 +54,8 @@ class TerminalInput:
         self._skips_to: re.Pattern[str] | None = None
         # Whether nothing came for as long as nothing comes between the parts of a string.
         self._is_quiet = False
+        # Whether nothing has come since all that had begun was ended.
+        self._is_over = True
         self._pasted = 0
 
     def texts(self, data: bytes) -> Iterator[str]:
@@ -63,7 +65,7 @@ class TerminalInput:
         if self._is_quiet and len(text) == 1 and text not in "\x07\x9c":
             # A key: Esc and P that were read at once have begun a string that nothing ends.
             self._skips_to = None
-        self._is_quiet = False
+        self._is_quiet = self._is_over = False
         position = 0
         while position < len(text):
             if self._skips_to is not None:
@@ -95,18 +97,17 @@ class TerminalInput:
     def rest(self, is_long: bool) -> Iterator[str]:
         """Yields Esc where it came by itself, when nothing has come since.
 
-        is_long: for so long that whatever has begun is over; a paste is closed.
+        is_long: for so long that whatever has begun is over; a paste is closed, here and in Textual's
+        parser, which gets no key while it waits for an end.
         """
         self._is_quiet = True
         if self._incomplete == "\x1b" and self._skips_to is None:
             self._incomplete = ""
             if not self._is_pasting:
                 yield "\x1b"
-        if is_long:
-            self._incomplete, self._skips_to = "", None
-            if self._is_pasting:
-                self._is_pasting = False
-                yield PASTE_END
+        if is_long and not self._is_over:
+            self._incomplete, self._skips_to, self._is_pasting, self._is_over = "", None, False, True
+            yield PASTE_END
 
     def _plain(self, text: str) -> Iterator[str]:
         if self._is_pasting:
@@ -124,9 +125,9 @@ class TerminalInput:
             self._is_pasting, self._pasted = True, 0
             yield sequence
         elif sequence == PASTE_END:
-            if self._is_pasting:
-                self._is_pasting = False
-                yield sequence
+            # Also of a paste that has begun for Textual's parser alone, with an Esc that came long before.
+            self._is_pasting = False
+            yield sequence
         elif not self._is_pasting and (sequence[1:2] != "[" or _is_known(sequence)):
             yield sequence
 
@@ -144,6 +145,6 @@ class TerminalInput:
         if following == "[":
             # No sequence: what begins as one is left out.
             return opening.end()
-        if following == "O":
+        if following == "O" and text[begin + 2 : begin + 3] != "\x1b":
             return begin + 3
         return begin + 1 if following in ("\x1b", "") else begin + 2

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from operator import sub
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import Content
+from simcore.trace.lane_spans import Content, TimeAxis
 from simcore.trace.run import Run, account_ns
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, share_bar, shortened, text_of, width_of
@@ -65,6 +65,10 @@ class TimelineFrame:
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
         self._lane_cells: dict[LaneKey, tuple[SpanLane, Content, LaneCells]] = {}
+        # By lane what its label depends on, and the label.
+        self._labels: dict[LaneKey, tuple[tuple[LaneRow, bool, int, str, int], Line]] = {}
+        # The window, the columns and the axis of the bar of the view and of the ruler, and these.
+        self._scale: tuple[tuple[Window, int, TimeAxis] | None, Line, tuple[str, str]] = None, [], ("", "")
         self._drawn_view: tuple[Window, int, PathLanes | None, MatchLanes | None] | None = None
         self._path: PathLanes | None = None
         self._matches: MatchLanes | None = None
@@ -128,6 +132,7 @@ class TimelineFrame:
             self._drawn_view = view
             self._edges = model.window.edges(columns)
             self._lane_cells.clear()
+            self._labels.clear()
             self._is_narrow = False
         arrangement = model.arrangement
         visible_rows = arrangement.visible()
@@ -177,9 +182,12 @@ class TimelineFrame:
         ]
         row = self._heat_row(model, columns)
         heat += [(row, "bwd")] if tall else busy_view_row(row, model.window, self.colour)
-        view: Line = [("  in view".ljust(left), "dim"), (glyphs.vertical, "dim")]
-        view += view_bar(model.window, columns, glyphs)
-        labels, marks = self._ruler(model, columns)
+        scale = model.window, columns, model.source.axis
+        if self._scale[0] != scale:
+            # A cursor key leaves them as they are.
+            self._scale = scale, view_bar(model.window, columns, glyphs), self._ruler(model, columns)
+        _, bar, (labels, marks) = self._scale
+        view: Line = [("  in view".ljust(left), "dim"), (glyphs.vertical, "dim"), *bar]
         heading = _column_heading(model, left)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         under = glyphs.horizontal * left
@@ -248,8 +256,12 @@ class TimelineFrame:
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
         match_count = 0 if self._matches is None else self._matches.count(lane)
-        name = _lane_name(row, ">" if is_focused else " ", left > 20)
-        label = _format_label(name, lane.count, match_count, share, left, "accent" if is_focused else "")
+        facts = row, is_focused, left, share, match_count
+        label_facts, label = self._labels.get(row.key, (None, []))
+        if label_facts != facts:
+            name = _lane_name(row, ">" if is_focused else " ", left > 20)
+            label = _format_label(name, lane.count, match_count, share, left, "accent" if is_focused else "")
+            self._labels[row.key] = facts, label
         cached, content = self._lane_cells.get(row.key), model.visible_content(lane)
         is_known = cached is not None and cached[0] is lane and cached[1] is content
         if cached is None or not is_known or (high > 1 and not cached[2].plain):

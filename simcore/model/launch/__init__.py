@@ -37,9 +37,9 @@ from simcore.model.launch.fields import (
     parameter_values,
 )
 from simcore.model.launch.shell import argument_name, find_words, is_unset, unset_name
+from simcore.model.resolving import resolve_training
 from simcore.model.sizes import Model, check_model
 from simcore.model.toml_text import TomlProblem, format_toml_value, location_at, parse_toml
-from simcore.model.training import resolve_training
 from simcore.records import Struct, replace
 from simcore.shell_words import quote_word
 

@@ -290,7 +290,7 @@ def _body(fact: Fact, ns: int) -> tuple[str, str]:
 
 def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
     """Returns (shape of the event, name, category and all arguments) of a recorded span."""
-    args = [f'"kind":"{fact.kind}","line":{fact.line}']
+    args = [f'"kind":{quoted_json(fact.kind)},"line":{fact.line}']
     for name, text in (
         ("group", fact.group), ("collective", fact.collective), ("ranks", fact.ranks), ("state", fact.state)
     ):  # fmt: skip

@@ -140,10 +140,9 @@ def _line(ends: _Ends, batch: int, start: int, end: int) -> str:
 
 def _ends(fact: Fact, rank_columns: str) -> _Ends:
     """Returns the ends of a line. Unknown numbers are empty."""
+    words = (fact.stream, fact.phase, fact.kind, fact.layer)
     row_and_line = f"{fact.row},{fact.line}" if fact.row >= 0 else ","
-    first = (
-        f"{rank_columns},{field(fact.stream)},{fact.phase},{fact.kind},{field(fact.layer)},{row_and_line},"
-    )
+    first = f"{rank_columns},{','.join(map(field, words))},{row_and_line},"
     figures = (fact.bytes, field(fact.group), fact.members or "", fact.blocking, fact.other_stage)
     last = "".join([f",{'' if figure == -1 else figure}" for figure in figures]) + "\n"
     return first, last, fact.time_source

@@ -13,6 +13,7 @@ from simcore.diagnostics import printable
 from simcore.flight.names import kind_of_group, short_group
 from simcore.flight.progress import collective_of, short_operation
 from simcore.flight.record import STATE_WORDS, count_elements
+from simcore.measured.vocabulary import element_bytes
 from simcore.render.export.format import Request, select_indices
 from simcore.render.export.spans import (
     OPEN,
@@ -28,11 +29,6 @@ from simcore.units import plural
 if TYPE_CHECKING:
     from simcore.hangs.run import HangAnalysis
 
-# Bytes of an element, by the end of a dtype's name.
-_DTYPE_BYTES = {
-    "BFloat16": 2, "Half": 2, "Float": 4, "Double": 8, "Long": 8, "Int": 4, "Short": 2, "Byte": 1, "Char": 1,
-    "Bool": 1, "Float8_e4m3fn": 1, "Float8_e5m2": 1,
-}  # fmt: skip
 _NAME_CELLS = 80
 
 
@@ -77,7 +73,7 @@ class _EntrySpans(TrackSpans):
         sequence = entries.message[row] if entries.is_message[row] else entries.collective[row]
         is_over = self.dump.over[row]
         elements = count_elements(names.sizes[entries.input_size[row]])
-        size = _DTYPE_BYTES.get(names.dtypes[entries.input_dtype[row]], 0) * elements
+        size = (element_bytes(names.dtypes[entries.input_dtype[row]]) or 0) * elements
         return Fact(
             printable(collective_of(operation).partition(" ")[0], _NAME_CELLS), self._stream(row),
             f"{printable(short_operation(operation), _NAME_CELLS)} no. {sequence}",

@@ -27,7 +27,7 @@ from simcore.workload import Cells, Workload
 from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_text import dialect_of
-from simcore.workload.model import DegreeParameters, ModelParameters
+from simcore.workload.model import DegreeParameters, Header, ModelParameters
 from simcore.workload.policies import TRANSFORMER
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _LARGEST = 2**63 - 1
+# More rows are a typing error: no reader opens such a file in a minute.
+_MOST_ROWS = 10_000_000
 # Parameter -> field of Header.
 _DEGREES = {"world": "all_gpus", "tp": "tp", "ep": "ep", "pp": "pp"}
 _ANY_LAYOUT = Layout(1, 1, 1, 1)  # scales of rows do not depend on it
@@ -48,65 +50,80 @@ def apply_parameters(run_input: RunInput) -> tuple[Workload, list[Diagnostic]]:
     Raises `UsageError` and `InputError` for parameters and a workload that do not fit each other.
     """
     workload, parameters = run_input.opened, run_input.parameters
-    diagnostics: list[Diagnostic] = []
-    if any(getattr(parameters, field) is not None for field in _DEGREES):
-        # The degrees of the file itself are written as they are, whether they fit or not.
-        _, assumed = resolve_layout(workload, parameters.part(DegreeParameters), None)
-        diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
-        if diagnostics:
-            # Imported here: most files are written with their own degrees.
-            from simcore.recovery.rescale import can_rescale
-
-            if can_rescale(workload):
-                message = "--rescale on writes rows made anew for these degrees"
-                diagnostics.append(Diagnostic("note", "rescaled", message, workload.path))
+    diagnostics = _degree_notes(workload, parameters.part(DegreeParameters))
     structure, _ = find_structure(workload)
-    rows = range(len(workload))
-    header = workload.header
-    for field, name in _DEGREES.items():
-        value = getattr(parameters, field)
-        if value is not None:
-            header = replace(header, **{name: value})
-    order: Sequence[int] = rows
+    degrees = {name: getattr(parameters, field) for field, name in _DEGREES.items()}
+    header = replace(workload.header, **{name: value for name, value in degrees.items() if value is not None})
+    order: Sequence[int] = range(len(workload))
     if parameters.microbatches is not None:
         if _has_marked_blocks(workload, structure):
-            order = _repeat_blocks(rows, structure, parameters.microbatches)
-            header = replace(
-                header,
-                ga=parameters.microbatches,
-                checkpoints=_reindex_marks(header.checkpoints, order),
-                checkpoint_initiates=_reindex_marks(
-                    header.checkpoint_initiates, order, after=min(header.checkpoints, default=len(workload))
-                ),
-            )
+            order = _repeat_blocks(range(len(workload)), structure, parameters.microbatches)
+            header = _repeated_header(header, order, parameters.microbatches)
         else:
             message = "--microbatches: no embedding_layer row begins a block of this file; its rows stay"
             diagnostics.append(Diagnostic("warning", "not-in-file", message, workload.path))
     scales = layer_scales(parameters.layer_scale)
     check_names(workload, scales)
     plan = Plan(workload, structure, _ANY_LAYOUT, 1, 0, layer_scales=scales)
-    phases = [
+    fwd, ig, wg = (
         _cells(plan, cells, order, parameters.compute_scale)
         for cells in (workload.fwd, workload.ig, workload.wg)
-    ]
+    )
     result = replace(
         workload,
         dialect=_dialect(workload, parameters.dialect),
         header=header,
         name=[workload.name[row] for row in order],
         line=array("q", [workload.line[row] for row in order]),
-        fwd=phases[0],
-        ig=phases[1],
-        wg=phases[2],
+        fwd=fwd,
+        ig=ig,
+        wg=wg,
         process_ns=array("q", [workload.process_ns[row] for row in order]),
     )
+    result = _with_stage_bytes(workload, structure, result)
+    return result, [*diagnostics, *_left_out_warnings(run_input)]
+
+
+def _degree_notes(workload: Workload, degrees: DegreeParameters) -> list[Diagnostic]:
+    """Returns notes on degrees to which rows are not rescaled."""
+    if all(getattr(degrees, field) is None for field in _DEGREES):
+        # The degrees of the file itself are written as they are, whether they fit or not.
+        return []
+    _, assumed = resolve_layout(workload, degrees, None)
+    diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
+    if diagnostics:
+        # Imported here: most files are written with their own degrees.
+        from simcore.recovery.rescale import can_rescale
+
+        if can_rescale(workload):
+            message = "--rescale on writes rows made anew for these degrees"
+            diagnostics.append(Diagnostic("note", "rescaled", message, workload.path))
+    return diagnostics
+
+
+def _repeated_header(header: Header, order: Sequence[int], microbatches: int) -> Header:
+    """Returns the header of so many blocks. order: the rows of the file in their new order."""
+    # Without a checkpoint no row has one before it.
+    first = min(header.checkpoints, default=max(order, default=0))
+    return replace(
+        header,
+        ga=microbatches,
+        checkpoints=_reindex_marks(header.checkpoints, order),
+        checkpoint_initiates=_reindex_marks(header.checkpoint_initiates, order, after=first),
+    )
+
+
+def _with_stage_bytes(workload: Workload, structure: Structure, result: Workload) -> Workload:
+    """Returns the result with the bytes between stages in its header, where the block that determines them is
+    left out.
+    """
+    header = result.header
     if header.pp_comm is None and (header.pp or 1) > 1:
-        # Where the block that determines it is left out, the file states it.
         tp = Layout(header.tp or 1, 1, 1, 1)
         stage_bytes, _ = bytes_between_stages(workload, structure, tp)
         if bytes_between_stages(result, find_structure(result)[0], tp)[0] != stage_bytes:
-            result = replace(result, header=replace(header, pp_comm=stage_bytes))
-    return result, [*diagnostics, *_left_out_warnings(run_input)]
+            return replace(result, header=replace(header, pp_comm=stage_bytes))
+    return result
 
 
 def _dialect(workload: Workload, name: str | None) -> Dialect:
@@ -126,8 +143,7 @@ def _repeat_blocks(rows: range, structure: Structure, microbatches: int) -> list
     """Returns the rows with this many blocks: block i is block i mod their number of the file."""
     blocks = structure.blocks
     order = list(rows[: blocks[0][0]])
-    # More is a typing error: no reader opens such a file in a minute.
-    most = max(10_000_000, len(rows))
+    most = max(_MOST_ROWS, len(rows))
     rounds, remainder = divmod(microbatches, len(blocks))
     if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:remainder])) > most:
         raise UsageError(f"--microbatches {microbatches}: a file of more than {most} rows is not written")
@@ -177,8 +193,6 @@ def _left_out_warnings(run_input: RunInput) -> list[Diagnostic]:
     return [Diagnostic("warning", "not-in-file", message, run_input.opened.path)]
 
 
-# More is a typing error: no reader opens such a file in a minute.
-_MOST_ROWS = 10_000_000
 # The row that starts each micro-batch of a file; rows without cells that replace it where a stage has none,
 # and that follow the last layer.
 _BLOCK = "embedding_layer"

@@ -53,7 +53,8 @@ def _lines(run: Run, options: PageOptions) -> list[str]:
     slowest = sorted(range(len(table)), key=lambda row: -table.ns[row])[:_LISTED]
     lines.append("  the slowest  step  time, against the median, what differs most")
     for row in slowest:
-        change = change_percent(table.median_ns, table.ns[row]) or "="
+        is_equal = table.ns[row] == table.median_ns
+        change = change_percent(table.median_ns, table.ns[row]) or ("=" if is_equal else "-")
         words = describe_difference(table.find_difference(row))
         lines.append(
             f"    {table.steps[row]:>13}  {duration(table.ns[row])}  {change}{f'  {words}' if words else ''}"

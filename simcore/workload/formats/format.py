@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from simcore.diagnostics import Diagnostic
 from simcore.workload.model import Workload
-from simcore.workload.spans import SpanTable
 
+if TYPE_CHECKING:
+    from simcore.workload.spans import SpanTable
+
+BLANKS = b" \t\r\n\f\v"
 _BOM = b"\xef\xbb\xbf"
 # The first byte of a pickle, and of no UTF-8.
 _NO_TEXT = b"\x80"
@@ -101,6 +104,15 @@ def head_of(raw: bytes) -> FileHead:
             if len(lines) == 2:
                 break
     return FileHead(raw, first, tuple(lines), line_number)
+
+
+def is_text(raw: bytes) -> bool:
+    """Whether a file begins as text does: without control characters, and nearly all of it UTF-8."""
+    start = raw[:512]
+    if any(byte < 32 and byte not in BLANKS and byte != 27 for byte in start):
+        return False
+    wrong = sum("\udc80" <= char <= "\udcff" for char in start.decode("utf-8", "surrogateescape"))
+    return wrong * 10 <= len(start)
 
 
 def without_bom(data: bytes) -> bytes:

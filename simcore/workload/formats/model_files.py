@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import re
 
-from simcore.workload.formats.format import FileHead, Format
+from simcore.workload.formats.format import BLANKS, FileHead, Format
 
-_BLANKS = b" \t\r\n\f\v"
 # No text has a NUL among so many first bytes.
 _TEXT_BYTES = 512
 _TABLE = re.compile(r"\[\s*model\s*[\].]")
@@ -20,7 +19,7 @@ _SIZES = (
 
 
 def _is_config(head: FileHead) -> bool:
-    start = head.raw.lstrip(_BLANKS)
+    start = head.raw.lstrip(BLANKS)
     # Beside its kind, or what tells that the kind is missing.
     if not start.startswith(b"{") or b'"ph"' in start:
         return False
@@ -39,7 +38,7 @@ _MEGATRON = re.compile(rb"--(num-layers|hidden-size|tensor-model-parallel-size|m
 def is_launch(raw: bytes) -> bool:
     """Returns whether a file with these first bytes has the launch arguments of a trainer."""
     # Of binary files a directory may have thousands: to search one takes 1.5 ms.
-    if raw.lstrip(_BLANKS).startswith((b"{", b"[{")) or b"\0" in raw[:_TEXT_BYTES]:
+    if raw.lstrip(BLANKS).startswith((b"{", b"[{")) or b"\0" in raw[:_TEXT_BYTES]:
         return False
     return _TITAN.search(raw) is not None or _MEGATRON.search(raw) is not None
 

@@ -43,7 +43,7 @@ def _sniff(head: FileHead) -> bool:
     return bool(head.lines) and head.lines[0].startswith("name\t") and "forward_compute_time" in head.lines[0]
 
 
-FORMAT: Format = Format("op table", _sniff, read)
+FORMATS = (Format("op table", _sniff, read),)
 
 
 def _split(line: str, line_number: int, most: int) -> list[TextCell]:

@@ -37,7 +37,7 @@ def _sniff(head: FileHead) -> bool:
     return raw.startswith(b"[") and b'"forward_compute_time"' in raw
 
 
-FORMAT: Format = Format("op table (JSON)", _sniff, read)
+FORMATS = (Format("op table (JSON)", _sniff, read),)
 
 
 class _Reader:

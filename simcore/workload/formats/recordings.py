@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from simcore.workload.formats.format import FileHead, Format
+from simcore.workload.formats.format import BLANKS, FileHead, Format, is_text
 from simcore.workload.formats.protobuf import LENGTH, VARINT, fields
 
-_BLANKS = b" \t\r\n\f\v"
 # Of a pickle: keys of its first objects stand in so many bytes.
 _KEYS = 1 << 16
 _PACKETS = 8
@@ -26,15 +25,6 @@ _NCCL_TESTS = (
 _NCCL_TESTS_JSON = (b'"bus_bw"', b'"coll_busbw_gbs"')
 _DEEPSPEED = rb"(?m)^Comm\. Op\s+Message Size\s+Count|\bcomm op: \w+ \| time \(ms\):"
 _ASCEND = r"(?:Step Id,)?Device_id,|(?:.*,)?OP Type,Core Type,"
-
-
-def is_text(raw: bytes) -> bool:
-    """Whether a file begins as text does: without control characters, and nearly all of it UTF-8."""
-    start = raw[:512]
-    if any(byte < 32 and byte not in _BLANKS and byte != 27 for byte in start):
-        return False
-    wrong = sum("\udc80" <= char <= "\udcff" for char in start.decode("utf-8", "surrogateescape"))
-    return wrong * 10 <= len(start)
 
 
 def _is_nsys_report(head: FileHead) -> bool:
@@ -64,7 +54,7 @@ def _is_flight_recorder_pickle(head: FileHead) -> bool:
 
 
 def _is_flight_recorder_json(head: FileHead) -> bool:
-    raw = head.raw.lstrip(_BLANKS)
+    raw = head.raw.lstrip(BLANKS)
     # Kineto's traces name versions and groups, too.
     with_entries = (b'"collective_seq_id"', b'"pg_config"', b'"nccl_version"')
     is_dump = b'"pg_status"' in raw or (b'"entries"' in raw and any(key in raw for key in with_entries))
@@ -101,7 +91,7 @@ def is_nccl_tests(head: FileHead) -> bool:
     """
     if not is_text(head.raw):
         return False
-    if head.raw.lstrip(_BLANKS).startswith(b"{"):
+    if head.raw.lstrip(BLANKS).startswith(b"{"):
         return any(key in head.raw for key in _NCCL_TESTS_JSON)
     return re.search(_NCCL_TESTS, head.raw[:_KEYS]) is not None
 

@@ -134,7 +134,7 @@ def _sniff(head: FileHead) -> bool:
     return bool(head.lines) and head.lines[0].split(None, 1)[0].upper() in TRANSFORMER
 
 
-FORMAT: Format = Format("SimAI workload", _sniff, read)
+FORMATS = (Format("SimAI workload", _sniff, read),)
 
 
 def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int | None, TextCell | None, int]:

@@ -18,6 +18,8 @@ from simcore.workload.spans import COLLECTIVES, COMPUTES, KINDS, TRANSFERS, UNST
 NEEDED = ("rank", "start_ns", "end_ns", "name", "kind")
 COLUMNS = (*NEEDED, "stream", "group", "step", "microbatch")
 _TIMES = ("start_ns", "end_ns")
+# Columns of a timeline that wltui has exported, which has other ones.
+_EXPORTED = {"ranks", "rank_count", "phase", "layer"}
 _MOST_RANK, _MOST_COUNT, _MOST_MEMBERS = 9_999_999, 10**12 - 1, 1 << 20
 _MOST_COLUMNS, _BATCH = 1000, 8192
 # `0-3`, `0,2,4`, or either behind a name: `tp:0-3`.
@@ -64,8 +66,8 @@ def _sniff(head: FileHead) -> bool:
     return len({cell.strip(' \t"').lower() for cell in cells} & {*NEEDED}) > 2
 
 
-FORMAT: Format = Format(
-    "a CSV of spans", _sniff, kind="profile", key="span-csv", words="CSV of spans", spans=read
+FORMATS = (
+    Format("a CSV of spans", _sniff, kind="profile", key="span-csv", words="CSV of spans", spans=read),
 )
 
 
@@ -165,6 +167,8 @@ class _Reader:
         missing = [name for name in NEEDED if name not in self.index_of]
         if missing:
             message = f"found no column {', '.join(missing)}, expected at least {', '.join(NEEDED)}"
+            if {text.strip().lower() for text in header} >= _EXPORTED:
+                message += "; these are the columns of wltui export --format csv: --format chrome opens again"
             self.findings.add("error", "missing-column", message, TextCell("", line, 1))
         return not missing
 

@@ -14,8 +14,7 @@ from datetime import datetime
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.records import NamedTuple, replace
 from simcore.workload.formats.cell import Findings, TextCell
-from simcore.workload.formats.format import FileHead, Format, without_bom
-from simcore.workload.formats.recordings import is_text
+from simcore.workload.formats.format import FileHead, Format, is_text, without_bom
 from simcore.workload.spans import KINDS, SpanTable
 
 KEY = "training-log"
@@ -266,4 +265,4 @@ def read(path: str, data: bytes) -> tuple[SpanTable, tuple[Diagnostic, ...]]:
     return reader.finish()
 
 
-FORMAT: Format = Format("a trainer's log", _sniff, kind="profile", key=KEY, words="Training log", spans=read)
+FORMATS = (Format("a trainer's log", _sniff, kind="profile", key=KEY, words="Training log", spans=read),)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from simcore.workload.formats.format import FileHead, Format
+from simcore.workload.formats.format import BLANKS, FileHead, Format
 from simcore.workload.formats.protobuf import is_delimited
-
-_BLANKS = b" \t\r\n\f\v"
 
 
 def _is_utf_16(head: FileHead) -> bool:
@@ -16,7 +14,7 @@ def _is_utf_16(head: FileHead) -> bool:
 
 def _json(head: FileHead) -> bytes:
     """The head when it is JSON, else nothing."""
-    start = head.raw.lstrip(_BLANKS)
+    start = head.raw.lstrip(BLANKS)
     return start if start.startswith((b"{", b"[")) else b""
 
 

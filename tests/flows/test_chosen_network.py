@@ -222,15 +222,16 @@ def test_what_is_tried_has_the_paths_of_the_run_on_either_side_of_the_threshold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # When each run chose alone, one with half or twice the flows gained or lost by its other paths.
+    fabric = "dcn:8:gps=4:npa=4:psn=2"
     small = Row("grads", Cell(9), Cell(9), Cell(2000, "ALLREDUCE", "dp", 1 << 16))
-    gradients = make_workload([small, small], tp=1, ep=1, pp=1, all_gpus=16)
-    flows = flows_of(simulate(gradients, Parameters(cluster=FABRIC)))
+    gradients = make_workload([small, small], tp=1, ep=1, pp=1, all_gpus=8)
+    flows = flows_of(simulate(gradients, Parameters(cluster=fabric)))
     monkeypatch.setattr("simcore.setup.MOST_BALANCED_RANKS", 0)
     monkeypatch.setattr("simcore.simulation.MOST_BALANCED_RANKS", 0)
     fewer, more = {"without_lines": ("4",)}, {"passes": 2}
     for most, ecmp, change in ((flows, None, more), (flows - 1, "balanced", fewer)):
         monkeypatch.setattr("simcore.networks.flows.MOST_FLOWS_AT_FIRST", most)
-        base = simulate(gradients, Parameters(cluster=FABRIC))
+        base = simulate(gradients, Parameters(cluster=fabric))
         parameters = replace(base.parameters, **change)  # type: ignore[arg-type]
         beside, alone = simulate_like(base, change), simulate(gradients, parameters)
         assert base.setup.network.ecmp == beside.setup.network.ecmp == ecmp != alone.setup.network.ecmp

@@ -24,6 +24,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -397,6 +398,7 @@ def dumps(path: str, data: bytes) -> Any:
     return record
 
 
+@cache
 def _dumps() -> list[bytes]:
     """Small dumps of two ranks as pickles of both protocols, and as JSON."""
     import pickle
@@ -438,6 +440,7 @@ def snapshots(path: str, data: bytes) -> Any:
     return record
 
 
+@cache
 def _snapshots() -> list[bytes]:
     """Small snapshots as pickles of both protocols, and as JSON."""
     import pickle

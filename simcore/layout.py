@@ -221,79 +221,87 @@ def resolve_layout(
     """
     diagnostics: list[Diagnostic] = []
     header = workload.header
-
-    def note(severity: Severity, code: str, message: str, key: str | None = None, brief: str = "") -> None:
-        diagnostics.append(header_diagnostic(workload, severity, code, message, key, brief))
-
-    def degree(name: str, code: str, meaning: str) -> int:
-        explicit = getattr(degrees, name)
-        if explicit is not None:
-            return int(explicit)
-        header_value = getattr(header, name)
-        if header_value is None:
-            message = f"no {meaning} in the header: {name} 1 assumed"
-            if name == "ep" and not any(_EXPERT_KINDS & set(workload.cells(phase).group) for phase in PHASES):
-                message += "; no row sends over it"
-            note("note", code, message, brief=f"{name} 1: the header has none")
-            return 1
-        return int(header_value)
-
-    def unfit(message: str, key: str) -> Exception:
-        """Returns the error for numbers that do not fit: an `InputError` if all of them are the file's."""
-        if any(getattr(degrees, name) is not None for name in ("world", "tp", "ep", "pp")):
-            return UsageError(message)
-        column = header.column.get(key, 1)
-        return InputError(
-            Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column)
-        )
-
     check_rank_order(degrees.rank_order)
     world: int | None
     if workload.is_table:
         tp, ep, pp, world = _op_table_degrees(workload, degrees, cluster_npus, diagnostics)
     else:
-        tp = degree("tp", "tp-missing", "model_parallel_NPU_group")
-        ep = degree("ep", "ep-missing", "ep")
-        pp = degree("pp", "pp-missing", "pp")
+        tp = _find_degree(workload, degrees, "tp", "tp-missing", "model_parallel_NPU_group", diagnostics)
+        ep = _find_degree(workload, degrees, "ep", "ep-missing", "ep", diagnostics)
+        pp = _find_degree(workload, degrees, "pp", "pp-missing", "pp", diagnostics)
         world = degrees.world or header.all_gpus
     if world is None:
-        dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, diagnostics)
-        note(
-            severity,
-            "all-gpus-missing",
-            f"no all_gpus in the header: dp {dp} assumed ({why}), so world {tp * dp * pp}",
-            brief=f"dp {dp}{' assumed' * (severity != 'note')}, so world {tp * dp * pp}",
-        )
-        world = tp * dp * pp
+        world = _assume_world(workload, tp, pp, cluster_npus, diagnostics)
     if world > MOST_RANKS:
-        raise unfit(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated", "all_gpus")
+        message = f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated"
+        raise _unfit_error(workload, degrees, message, "all_gpus")
     if world % (tp * pp):
-        raise unfit(
+        message = (
             f"world {world} is not a multiple of tp {tp} x pp {pp} = {tp * pp}: "
-            f"{near_multiples(world, tp * pp)} would fit",
-            "all_gpus",
+            f"{near_multiples(world, tp * pp)} would fit"
         )
+        raise _unfit_error(workload, degrees, message, "all_gpus")
     dp = world // (tp * pp)
-    for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
-        stated_degree = getattr(header, name)
-        if stated_degree is not None and value != stated_degree:
-            note(
-                "warning",
-                "not-rescaled",
-                f"{_NOT_RESCALED[name]} for {name} {stated_degree}: not rescaled to {value}",
-                name,
-                f"rows of {name} {stated_degree}, not rescaled to {value}",
-            )
+    diagnostics += _rescale_warnings(workload, {"tp": tp, "pp": pp, "ep": ep})
     if ep > tp * dp:
-        note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
+        message = f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken"
+        diagnostics.append(header_diagnostic(workload, "warning", "ep-clamped", message, "ep"))
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
-        raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
+        message = f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}"
+        raise _unfit_error(workload, degrees, message, "ep")
     layout = Layout(
         tp, ep, dp, pp, degrees.rank_order, header.cp, header.shard, header.whole_experts, header.cp_inner,
         header.ep_node,
     )  # fmt: skip
     return layout, diagnostics
+
+
+def _find_degree(
+    workload: Workload, degrees: DegreeParameters, name: str, code: str, key: str,
+    diagnostics: list[Diagnostic],
+) -> int:  # fmt: skip
+    """Returns a degree of the parameters, else of the header's key, else 1, which is reported by the code."""
+    explicit, of_header = getattr(degrees, name), getattr(workload.header, name)
+    if explicit is not None or of_header is not None:
+        return int(of_header if explicit is None else explicit)
+    message = f"no {key} in the header: {name} 1 assumed"
+    if name == "ep" and not any(_EXPERT_KINDS & set(workload.cells(phase).group) for phase in PHASES):
+        message += "; no row sends over it"
+    brief = f"{name} 1: the header has none"
+    diagnostics.append(header_diagnostic(workload, "note", code, message, brief=brief))
+    return 1
+
+
+def _assume_world(
+    workload: Workload, tp: int, pp: int, cluster_npus: int | None, diagnostics: list[Diagnostic]
+) -> int:
+    """Returns the number of ranks where nothing states it, which is reported."""
+    dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, diagnostics)
+    world = tp * dp * pp
+    message = f"no all_gpus in the header: dp {dp} assumed ({why}), so world {world}"
+    brief = f"dp {dp}{' assumed' * (severity != 'note')}, so world {world}"
+    diagnostics.append(header_diagnostic(workload, severity, "all-gpus-missing", message, brief=brief))
+    return world
+
+
+def _rescale_warnings(workload: Workload, degrees: dict[str, int]) -> Iterator[Diagnostic]:
+    """Yields a warning for each degree that the rows of a file are not made for. degrees: by name."""
+    for name, value in degrees.items():
+        stated_degree = getattr(workload.header, name)
+        if stated_degree is not None and value != stated_degree:
+            message = f"{_NOT_RESCALED[name]} for {name} {stated_degree}: not rescaled to {value}"
+            brief = f"rows of {name} {stated_degree}, not rescaled to {value}"
+            yield header_diagnostic(workload, "warning", "not-rescaled", message, name, brief)
+
+
+def _unfit_error(workload: Workload, degrees: DegreeParameters, message: str, key: str) -> Exception:
+    """Returns the error for numbers that do not fit: an `InputError` if all of them are the file's."""
+    if any(getattr(degrees, name) is not None for name in ("world", "tp", "ep", "pp")):
+        return UsageError(message)
+    header = workload.header
+    column = header.column.get(key, 1)
+    return InputError(Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column))
 
 
 def check_rank_order(order: str) -> None:

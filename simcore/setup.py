@@ -82,6 +82,11 @@ class NetworkChoice(NamedTuple):
     folds: bool = False
     """Whether ranks that are alike are simulated once, however few there are."""
 
+    @property
+    def method(self) -> tuple[str, str | None, bool]:
+        """What decides on times."""
+        return self.name, self.ecmp, self.folds
+
 
 class WorkloadPlacement(NamedTuple):
     """The rows of a run and the ranks and network that they run on."""
@@ -109,9 +114,11 @@ class Setup(RunInput, frozen=True, dict=True):
     """The workload, or another run's version of it."""
     too_large: tuple[str, ...] = ()
     """What flows would have been, of each choice of the network that is too large to simulate."""
+    as_in: NetworkChoice | None = None
+    """The choice of the run that this one is compared with, which counts where it is possible."""
 
     of: ClassVar[Input] = "workload"
-    of_parameters: ClassVar[dict[str, Any]] = {"too_large": ()}
+    of_parameters: ClassVar[dict[str, Any]] = {"too_large": (), "as_in": None}
 
     @property
     def source(self) -> Workload:
@@ -142,6 +149,15 @@ class Setup(RunInput, frozen=True, dict=True):
         return f"flows for the topology{balanced}"
 
     @property
+    def method_words(self) -> str:
+        """What the size of a run decides of its network: `flows on balanced paths, equal ranks once`."""
+        choice = self.network_choice
+        if choice.name != "flows":
+            return choice.name
+        paths = "balanced paths" if choice.ecmp == "balanced" else "paths by a hash"
+        return f"flows on {paths}{'' if self.has_all_ranks else ', equal ranks once'}"
+
+    @property
     def network_choice(self) -> NetworkChoice:
         """The network of the run."""
         return self._network_choices[len(self.too_large)]
@@ -149,6 +165,14 @@ class Setup(RunInput, frozen=True, dict=True):
     @cached_property
     def _network_choices(self) -> tuple[NetworkChoice, ...]:
         """The networks of the run, of which each counts where flows of the ones before are too many."""
+        choices = self._own_choices
+        for index, choice in enumerate(choices):
+            if self.as_in is not None and choice.method == self.as_in.method:
+                return (self.as_in, *choices[index + 1 :])
+        return choices
+
+    @property
+    def _own_choices(self) -> tuple[NetworkChoice, ...]:
         parameters = self.parameters
         name, ecmp, reason = parameters.network, parameters.ecmp, "".join(self.too_large[-1:])
         folded = NetworkChoice("flows", "balanced", reason, folds=True)
@@ -209,7 +233,7 @@ class Setup(RunInput, frozen=True, dict=True):
 
     def without_flows(self, reason: str) -> Setup:
         """Returns the setup with the next choice of the network. reason: why this one is too large."""
-        return Setup(self.opened, self.parameters, (*self.too_large, reason))
+        return Setup(self.opened, self.parameters, (*self.too_large, reason), self.as_in)
 
     @cached_property
     def _cluster_choice(self) -> ClusterChoice:

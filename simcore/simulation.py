@@ -5,9 +5,9 @@ Import from here: `simulate`, `simulate_setup`, `Simulation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simcore.cluster import Cluster, TransferShape, group_shape
 from simcore.collectives import NAMES
@@ -20,6 +20,7 @@ from simcore.engine.timeline import Timeline
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
 from simcore.networks import GroupCollective, Network, Sharing, check_flags
+from simcore.networks.model import MOST_BALANCED_RANKS
 from simcore.parameters import Parameters, SetupValue
 from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
@@ -89,6 +90,16 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
         return once and not self.workload.is_table and not self.program.queued
 
     @property
+    def has_many_flows(self) -> bool:
+        """Whether it took 10 s or more, as flows of all ranks that only an explicit network runs."""
+        if self.flow_report is None or not self.setup.has_all_ranks:
+            return False
+        # Imported here: as in `_simulate`.
+        from simcore.networks.flows import MOST_FLOWS_AT_FIRST
+
+        return self.flow_report.flows > MOST_FLOWS_AT_FIRST
+
+    @property
     def has_dimensions(self) -> bool:
         """Whether the network's prices depend on the dimensions of the cluster."""
         return self.setup.rules.network.make_cluster is None
@@ -143,6 +154,57 @@ def simulate_setup(setup: Setup, cancelled: Callable[[], bool] = lambda: False) 
         return _simulate(setup, cancelled)
     except MemoryError:
         raise UsageError(_NO_MEMORY) from None
+
+
+def simulate_like(
+    base: Simulation,
+    fields: Mapping[str, Any],
+    cancelled: Callable[[], bool] = lambda: False,
+    workload: Workload | None = None,
+) -> Simulation:
+    """Returns a run with other values of some fields of its `Parameters`, to be compared with it.
+
+    What the base left to its size, which network it has and whether equal ranks are simulated once, is as in
+    the base where it can be: then the difference is that of the parameters.
+
+    workload: by default that of the base. Raises as `simulate_setup` does.
+    """
+    parameters = replace(base.parameters, **fields)
+    if not base.setup.rules.network.needs_all_ranks:
+        # Folding gives the same figure at a fraction of the cost.
+        parameters = replace(parameters, no_fold=False)
+    opened = base.workload if workload is None else workload
+    return simulate_setup(Setup(opened, parameters, as_in=base.setup.network_choice), cancelled)
+
+
+def other_method(base: Simulation, other: Simulation) -> str:
+    """Returns the networks of two runs in words, "" where nothing but their parameters differs."""
+    base_setup, other_setup = base.setup, other.setup
+    if base_setup.method_words == other_setup.method_words:
+        return ""
+    is_stated = any(
+        getattr(base.parameters, name) != getattr(other.parameters, name)
+        for name in ("network", "ecmp", "cluster", "no_fold")
+    )
+    return "" if is_stated else f"{other_setup.method_words}, before {base_setup.method_words}"
+
+
+def network_fields_of(simulation: Simulation) -> dict[str, Any]:
+    """Returns the fields of `Parameters` that give a run of `simulate_like` its network where it would have
+    another one by itself. None do where only the number of flows makes few ranks be simulated once.
+    """
+    setup, network = simulation.setup, simulation.network
+    if setup.as_in is None or simulation.parameters.network is not None or simulation.flow_report is None:
+        return {}
+    # Imported here: as in `_simulate`.
+    from simcore.networks.flows import MOST_FLOWS_AT_FIRST, FlowNetwork
+
+    assert isinstance(network, FlowNetwork)
+    is_large = network.count_flows(simulation.program, simulation.timeline.folding) > MOST_FLOWS_AT_FIRST
+    choice = setup.network_choice
+    if is_large == choice.folds or (choice.folds and setup.layout.world <= MOST_BALANCED_RANKS):
+        return {}
+    return {"network": "flows", "ecmp": choice.ecmp}
 
 
 def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
@@ -253,7 +315,7 @@ def _check_flows(setup: Setup, network: Network, program: Program) -> None:
 
     if isinstance(network, FlowNetwork) and setup.has_all_ranks:
         folding = fold(setup.layout, setup.cluster, program, setup.overrides, False)
-        network.check_flows(program, folding)
+        network.check_flows(program, folding, setup.as_in is not None)
 
 
 def _build_program(setup: Setup, order: Order | None) -> tuple[Program, list[Diagnostic]]:

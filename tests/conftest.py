@@ -32,14 +32,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _runs_end_with_their_file(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test file keeps in a `functools.cache` ends with it: all runs of all files of the screens are
-    1.1 GB.
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What a test file keeps in a `functools.cache` ends with it, and so does the syntax of all modules with
+    the last file that asks for it: the runs of all files of the screens are 1.1 GB, the syntax 280 MB.
     """
-    yield
-    for value in vars(request.module).values():
-        if hasattr(value, "cache_clear") and value.__module__.rpartition(".")[2].startswith("test_"):
+    module = getattr(item, "module", None)
+    following = getattr(nextitem, "module", None)
+    if module is None or module is following:
+        return
+    kept = () if following is None else vars(following).values()
+    for value in vars(module).values():
+        if not hasattr(value, "cache_clear"):
+            continue
+        name = value.__module__.rpartition(".")[2]
+        if name.startswith("test_") or (name == "syntax" and value not in kept):
             value.cache_clear()
 
 

@@ -41,6 +41,14 @@ class CancelWatch:
         return self._worker.is_cancelled
 
 
+def give_back_memory() -> None:
+    """Called by a worker when it is done, or was stopped: see `free_grown_memory`."""
+    # Imported here: the first picture needs none of it.
+    from tui.memory import free_grown_memory
+
+    free_grown_memory()
+
+
 class Background:
     """Computes one kind of result, what-if tables or comparisons, of one subject at a time.
 
@@ -117,6 +125,8 @@ class Background:
             outcome = find(progress, lambda: worker.is_cancelled)
         except Cancelled:
             return
+        finally:
+            give_back_memory()
         if not worker.is_cancelled:
             self._tell(self._take, subject, outcome)
 

@@ -30,9 +30,8 @@ from simcore.analysis.variants import Variants
 from simcore.cached_methods import cached_method, forget
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.program.ops import COMPUTE, LANE_OF_STREAM
-from simcore.records import replace
 from simcore.setup import Setup
-from simcore.simulation import Simulation, find_assumptions, simulate
+from simcore.simulation import Simulation, find_assumptions, simulate_like
 from simcore.trace.contexts import DimensionUse, PortUse, TwoJobs
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
@@ -285,12 +284,12 @@ class SimulationFigures(Run):
         """Returns the run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the
         ns.
 
-        Jitter leaves no ranks equal: such a run is returned as it is.
+        Jitter leaves no ranks equal, and on links all of them count: such a run is returned as it is.
         """
         simulation = self.simulation
-        if simulation.parameters.no_fold and not simulation.parameters.jitter:
-            folded = simulation.parameters.with_value("no_fold", False)
-            return simulate(simulation.workload, folded, cancelled)
+        parameters, needs_all = simulation.parameters, simulation.setup.rules.network.needs_all_ranks
+        if parameters.no_fold and not parameters.jitter and not needs_all:
+            return simulate_like(simulation, {}, cancelled)
         return simulation
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
@@ -365,11 +364,10 @@ class SimulationFigures(Run):
             return None
         from simcore.networks.flows import FlowNetwork
 
-        network, setup = self.simulation.network, self.simulation.setup
+        network = self.simulation.network
         if not isinstance(network, FlowNetwork) or network.slowed_rules(self.flow_report) is None:
             return None
-        parameters = replace(setup.parameters, congestion="dcqcn")
-        return simulate(setup.workload, parameters).step_time_ns
+        return simulate_like(self.simulation, {"congestion": "dcqcn"}).step_time_ns
 
     @cached_property
     def ports(self) -> Ports | None:
@@ -437,12 +435,10 @@ class SimulationFigures(Run):
         if not simulation.program.has_pipeline_schedule or simulation.layout.pp == 1:
             return None
         megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
-        if megatron or simulation.parameters.jitter > 0:
+        if megatron or simulation.parameters.jitter > 0 or simulation.has_many_flows:
             return None
-        # Folding gives the same figure at a fraction of the cost.
-        other = simulation.parameters.with_value("stage_layout", "megatron").with_value("no_fold", False)
         try:
-            return simulate(simulation.workload, other, cancelled).step_time_ns
+            return simulate_like(simulation, {"stage_layout": "megatron"}, cancelled).step_time_ns
         except UsageError:
             return None
 

@@ -14,7 +14,7 @@ from simcore.folding import fold
 from simcore.names import COLLECTIVES
 from simcore.program.ops import IS_COMMUNICATION, ComputeCost, Cost
 from simcore.records import replace
-from simcore.simulation import Simulation, price_other_job, simulate
+from simcore.simulation import Simulation, price_other_job, simulate_like
 
 if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
@@ -123,14 +123,12 @@ class Variants:
     @property
     def _is_short(self) -> bool:
         simulation = self._simulation
-        return simulation.parameters.jitter == 0 and simulation.timeline.ops_simulated <= MOST_OPS
+        is_short = simulation.timeline.ops_simulated <= MOST_OPS and not simulation.has_many_flows
+        return simulation.parameters.jitter == 0 and is_short
 
     def _run(self, changes: dict[str, Any], workload: Workload | None = None) -> Simulation | None:
-        simulation = self._simulation
-        # Folding gives the same figure at a fraction of the cost.
-        other = replace(simulation.parameters, no_fold=False, **changes)
         try:
-            return simulate(workload or simulation.workload, other)
+            return simulate_like(self._simulation, changes, workload=workload)
         except (InputError, UsageError):
             return None
 

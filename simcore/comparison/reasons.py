@@ -18,6 +18,7 @@ from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.program.overrides import time_scales
 from simcore.records import NamedTuple
+from simcore.simulation import other_method
 from simcore.trace.critical_path import sum_by_rank
 from simcore.trace.run import mean_busy_ns, mean_of_ranks, sum_path
 from simcore.units import duration, format_number, plural, short_number
@@ -65,8 +66,14 @@ class Reason(NamedTuple):
 def explain_difference(ops: OpChanges) -> str:
     """Returns the parts that explain most of B - A, then their causes, in words.
 
-    Where nothing changes it says what is equal; where the steps are equal, which parts offset each other.
+    Where nothing changes it says what is equal; where the steps are equal, which parts offset each other. A
+    network that follows from the size of a run, and differs, is said.
     """
+    method = other_method(ops.a.simulation, ops.b.simulation)
+    return f"{_explain_changes(ops)}{f'; {method}' if method else ''}"
+
+
+def _explain_changes(ops: OpChanges) -> str:
     leading = ops.main_cause
     if leading is None:
         return "nothing changes: the step times are equal"

@@ -20,6 +20,7 @@ from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import ProfilerFile
+from simcore.processes import start_tracker
 from simcore.records import NamedTuple
 from simcore.units import byte_size
 from simcore.workload.formats import Format, format_of
@@ -106,8 +107,15 @@ def _read(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
         from simcore.kineto.nsys import read_nsys
 
         return _summarized(read_nsys(path, part.names, part.step_names))
-    data = read_file(path, most_bytes(path), is_part_enough=file_format is None or file_format.spans is None)
-    return read_bytes(file_format, path, data, part, on_progress)
+    is_part_enough = file_format is None or file_format.spans is None
+    # No name for the bytes: who reads them can let go of them.
+    return read_bytes(
+        file_format,
+        path,
+        read_file(path, most_bytes(path), is_part_enough=is_part_enough),
+        part,
+        on_progress,
+    )
 
 
 def read_bytes(
@@ -119,7 +127,11 @@ def read_bytes(
 ) -> Read:
     """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
-        return _summarized(read_file_events(path, data, part.names, on_progress, part.step_names, part.rules))
+        contents = [data]
+        del data
+        return _summarized(
+            read_file_events(path, contents.pop(), part.names, on_progress, part.step_names, part.rules)
+        )
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):
@@ -153,7 +165,7 @@ def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
             _read_in_processes(uncached, part, workers, progress)
             if workers > 1
             else (
-                _read_guarded(profiler_file.path, part, partial(progress.tell, index))
+                _read_one_of(len(uncached), profiler_file.path, part, partial(progress.tell, index))
                 for index, profiler_file in enumerate(uncached)
             )
         )
@@ -217,6 +229,17 @@ def _read_guarded(path: str, part: ReadOptions, on_progress: OnProgress | None =
     return recordings, diagnostics, ()
 
 
+def _read_one_of(count: int, path: str, part: ReadOptions, on_progress: OnProgress | None = None) -> _One:
+    """Returns `_read_guarded` of one of so many files: of several, none holds what its host's lanes are made
+    of, which may be more than all else that is kept of a file.
+    """
+    read = _read_guarded(path, part, on_progress)
+    for recording in read[0] if count > 1 else ():
+        if recording.columns.host is not None:
+            recording.columns.host.lane.make()
+    return read
+
+
 # In a reading process: where it reports its progress, if that is shared with it.
 _shared: ReadingLine | None = None
 
@@ -244,7 +267,7 @@ def _read_in_processes(
 
     if multiprocessing.current_process().daemon:
         # A worker of another program's pool may have no processes of its own.
-        yield from (_read_guarded(file.path, part) for file in files)
+        yield from (_read_one_of(len(files), file.path, part) for file in files)
         return
     # A fork while other threads run can inherit a lock that nobody releases; our own thread, which waits for
     # keys, holds none that a process takes.
@@ -252,6 +275,8 @@ def _read_in_processes(
         threading.active_count() == 1 + progress.looks_for_keys
         and "fork" in multiprocessing.get_all_start_methods()
     )
+    if not alone:
+        start_tracker()
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, context, _begin, (progress if alone else None,)) as pool:

@@ -175,11 +175,14 @@ class HostLane:
     @property
     def columns(self) -> LaneColumns:
         """The columns."""
+        self.make()
+        return self._columns
+
+    def make(self) -> None:
+        """Makes the columns, and lets go of what they are made of."""
         make = self._make
         if make is not None:
-            # What they are made of is needed no more.
             self._columns, self._make = make(), None
-        return self._columns
 
     def part(self, window: tuple[int, int]) -> HostLane:
         """Returns what runs in a window, ns."""

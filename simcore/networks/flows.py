@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 MOST_FLOWS = 4_000_000
 # Of a run that can have fewer flows, as balanced paths have them: 10 s.
 MOST_FLOWS_AT_FIRST = 200_000
+# So many times as many are simulated of a run that is compared with one that has them: on other paths the
+# difference would be that of the paths.
+_MORE_WHERE_COMPARED = 2
 _PER_SECOND = 20_000
 _NOT_FOLDED = (
     "{}: not with --ecmp balanced of many ranks, where one of each class is simulated; --no-fold has all"
@@ -257,12 +260,13 @@ class FlowNetwork(SimulatedAlone):
                 "--ecmp balanced, without --no-fold, is faster"
             )
 
-    def check_flows(self, program: Program, folding: Folding) -> None:
+    def check_flows(self, program: Program, folding: Folding, is_compared: bool = False) -> None:
         """Raises `TooManyFlows` for a run that would take long where another choice has fewer flows.
-        folding: of equal ranks, as one of each class is enough to count.
+        folding: of equal ranks, as one of each class is enough to count. is_compared: with a run that has all
+        flows.
         """
         total = self.count_flows(program, folding)
-        if total > MOST_FLOWS_AT_FIRST:
+        if total > MOST_FLOWS_AT_FIRST * (_MORE_WHERE_COMPARED if is_compared else 1):
             raise TooManyFlows(f"the step is {flow_words(total)}")
 
     def count_flows(self, program: Program, folding: Folding) -> int:

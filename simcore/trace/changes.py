@@ -5,7 +5,8 @@ A kind of run gives families of changes, and runs itself with one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from simcore.diagnostics import InputError, UsageError
@@ -70,6 +71,12 @@ class ChangeOutcome(NamedTuple):
     """The part of a longer step that as much work as the run's takes, ns; None where the work is the same."""
     has_effect: bool = True
     """False where every op is known to start and end as without the change."""
+    network_fields: Mapping[str, Any] = MappingProxyType({})
+    """Other fields of `Parameters` that the run takes to be of the same network as the one without the
+    change, which has it by itself.
+    """
+    method: str = ""
+    """Both networks in words, where it has another one all the same."""
 
     @property
     def gain_ns(self) -> int:
@@ -136,9 +143,9 @@ class Trials:
             None,
             outcome.ns,
             moves=change.moves,
-            flags=change.flags,
+            flags=" ".join([change.flags, *Parameters(**outcome.network_fields).as_flags()]),
             same_work_ns=outcome.same_work_ns,
-            meaning=change.meaning,
+            meaning="; ".join(filter(None, [change.meaning, outcome.method])),
             memory_bytes=outcome.memory_bytes,
             fixes=change.fixes,
         )

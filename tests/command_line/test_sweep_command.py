@@ -180,7 +180,7 @@ def test_a_time_limit_ends_a_sweep_and_says_what_was_not_come_to(monkeypatch: py
 
 def test_parts_are_put_together(tmp_path: Path) -> None:
     whole, merged = tmp_path / "whole", tmp_path / "merged"
-    axes = ("--vary", "tp=1,2,3,4", "--vary", "pp=1,2", "--vary", "recompute=none,full")
+    axes = ("--vary", "tp=1,2,3,4", "--vary", "pp=1,2", "--vary", "recompute=none,full", "--top", "2")
     swept(*_SMALL, *axes, "--prune", "-o", str(whole))
     parts = [str(tmp_path / f"part{index}") for index in (1, 2)]
     for index, part in enumerate(parts, 1):
@@ -188,6 +188,7 @@ def test_parts_are_put_together(tmp_path: Path) -> None:
     done = wltui_here("sweep", "-o", str(merged), "--merge", *parts)
     assert done.returncode == 0
     # What is known of the best is not put together.
+    assert any(map(is_best_line, whole.read_bytes().splitlines()))
     points = [line for line in whole.read_bytes().splitlines() if not is_best_line(line)]
     assert sorted(merged.read_bytes().splitlines()) == sorted(points)
 
@@ -276,7 +277,9 @@ def test_the_fastest_point_is_printed_as_launch_arguments(project: str, tmp_path
 
 
 def test_what_a_sweep_varies_is_not_taken_from_launch_arguments() -> None:
-    done = swept("sweep", "--from-args", _SCRIPT, "--layouts", "--json", "--where", "cp == 1 and zero == 1")
+    # Each of the best is run under nine further conditions: five of them, not ten.
+    words = ("--layouts", "--json", "--where", "cp == 1 and zero == 1", "--top", "5")
+    done = swept("sweep", "--from-args", _SCRIPT, *words)
     best = json.loads(done.stdout)["best"][0]["points"]
     assert len({point["layout"]["tp"] for point in best}) > 1
     assert {point["parameters"]["precision"] for point in best} == {"fp8"}

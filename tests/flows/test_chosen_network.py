@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 import simcore
+from simcore.analysis.what_if.changes import make_stepper
+from simcore.comparison import Comparison
 from simcore.diagnostics import UsageError
+from simcore.networks.flows import FlowNetwork
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
+from simcore.simulation import Simulation, network_fields_of, other_method, simulate, simulate_like
+from simcore.trace.changes import Change
 from tests.executing.test_changes import compute, opened
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import run
@@ -210,3 +216,46 @@ def test_the_form_names_what_the_cluster_chooses() -> None:
 def test_another_job_needs_no_network_by_name(workload: str) -> None:
     simulated = made(cluster="dcn:32:npa=8:psn=2", other_job=workload)
     assert simulated.two_jobs is not None
+
+
+def test_what_is_tried_has_the_paths_of_the_run_on_either_side_of_the_threshold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # When each run chose alone, one with half or twice the flows gained or lost by its other paths.
+    gradients = make_workload([*ROWS, *ROWS], tp=1, ep=1, pp=1, all_gpus=16)
+    flows = flows_of(simulate(gradients, Parameters(cluster=FABRIC)))
+    monkeypatch.setattr("simcore.setup.MOST_BALANCED_RANKS", 0)
+    monkeypatch.setattr("simcore.simulation.MOST_BALANCED_RANKS", 0)
+    fewer, more = {"without_lines": ("4",)}, {"passes": 2}
+    for most, ecmp, change in ((flows, None, more), (flows - 1, "balanced", fewer)):
+        monkeypatch.setattr("simcore.networks.flows.MOST_FLOWS_AT_FIRST", most)
+        base = simulate(gradients, Parameters(cluster=FABRIC))
+        parameters = replace(base.parameters, **change)  # type: ignore[arg-type]
+        beside, alone = simulate_like(base, change), simulate(gradients, parameters)
+        assert base.setup.network.ecmp == beside.setup.network.ecmp == ecmp != alone.setup.network.ecmp
+        assert beside.step_time_ns != alone.step_time_ns
+        # Where they differ all the same, as in two runs of their own, words beside the difference say so.
+        assert not other_method(base, beside)
+        assert other_method(base, alone) in explained(base, alone)
+        # A row that `t` opens states what it takes to be that run.
+        stated = replace(parameters, **network_fields_of(beside))
+        assert simulate(gradients, stated).step_time_ns == beside.step_time_ns
+
+
+def test_what_would_take_too_long_on_the_paths_of_the_run_says_that_it_is_on_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base = made(cluster=FABRIC).simulation
+    monkeypatch.setattr("simcore.networks.flows.MOST_FLOWS_AT_FIRST", flows_of(base))
+    outcomes = [make_stepper(base, lambda: False)(Change({"passes": count})) for count in (2, 3)]
+    assert [bool(outcome and outcome.method) for outcome in outcomes] == [False, True]
+
+
+def flows_of(simulation: Simulation) -> int:
+    assert isinstance(simulation.network, FlowNetwork)
+    return simulation.network.count_flows(simulation.program, simulation.timeline.folding)
+
+
+def explained(base: Simulation, other: Simulation) -> str:
+    """What compare says of two runs."""
+    return Comparison(SimulatedRun(base), SimulatedRun(other)).ops.why_text

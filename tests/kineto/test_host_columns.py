@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 from simcore.kineto import reading
 from simcore.kineto.host import Ranges, lane_columns, outermost
+from simcore.kineto.loading import ReadOptions, read_all
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
+from simcore.kineto.sets import ProfilerFile
 
 # Few times and names, so that many are equal.
 _ROWS = st.lists(
@@ -125,6 +128,20 @@ def test_what_the_host_did_is_made_when_it_is_asked_for(monkeypatch: pytest.Monk
     assert pickle.loads(pickle.dumps(part)) == part
     assert names == part.lane.columns.name != []
     assert made == [1]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_of_several_files_no_rank_holds_what_its_lanes_are_made_of(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, files = [], []
+    monkeypatch.setattr(reading, "lane_columns", lambda *parts: made.append(1) or lane_columns(*parts))
+    for rank in range(count):
+        path = tmp_path / f"rank{rank}.json"
+        path.write_text(json.dumps({"traceEvents": _events(random.Random(rank), as_text=False)}))
+        files.append(ProfilerFile(str(path), rank, path.stat().st_size))
+    assert len(read_all(files, ReadOptions(keep=False))[0]) == count
+    assert len(made) == (count if count > 1 else 0)
 
 
 def test_of_launches_with_one_correlation_the_last_counts() -> None:

@@ -11,6 +11,7 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +135,39 @@ def test_what_reads_side_by_side_ends_too_and_begins_no_other_file() -> None:
         timeout=60,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("ended True\n", "")
+
+
+# A screen has taken what is printed: its stderr has no descriptor.
+_BEHIND_A_SCREEN = """
+import sys, threading
+from simcore.kineto import loading
+from simcore.kineto.sets import profiler_files
+
+class Captured:
+    write = staticmethod(lambda text: len(text))
+    flush = staticmethod(lambda: None)
+    fileno = staticmethod(lambda: -1)
+
+def read():
+    files, _ = profiler_files(sys.argv[1])
+    recordings, _ = loading.read_all(files, loading.ReadOptions())
+    print(len(recordings))
+
+if __name__ == "__main__":
+    loading._workers = lambda files: 2
+    sys.stderr = Captured()
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_a_set_is_read_in_processes_behind_a_screen(tmp_path: Path) -> None:
+    """Planted: no tracker is started; nothing was read."""
+    script = tmp_path / "read.py"
+    script.write_text(_BEHIND_A_SCREEN)
+    folder = Path(__file__).parent / "cases" / "eager_send"
+    here = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, env=here, timeout=60)
+    assert done.stdout == "2\n"

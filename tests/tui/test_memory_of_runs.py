@@ -1,12 +1,14 @@
-"""Runs of every rank on the screen: what left it is gone, so that repeated changes take no more memory.
+"""Runs of every rank: what left the screen is gone, so that repeated changes take no more memory, and so is
+what workers have simulated beside it.
 
 Seen to fail: without a collection of what is gone; with the run before the one on the screen held whatever
-its size; with the run in the key of a row that the timeline has drawn.
+its size; with the run in the key of a row that the timeline has drawn; without a worker's giving back.
 """
 
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import pytest
@@ -14,12 +16,14 @@ from textual.pilot import Pilot
 
 import tui.app
 import tui.compare.choice
+from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.runs.simulated import SimulatedRun
 from simcore.trace.run import estimate_bytes
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over
+from tui import memory
 from tui import session as sessions
 from tui.app import WltuiApp
 from tui.session import Session
@@ -99,3 +103,56 @@ async def test_x_shows_a_large_run_again(make_app: MakeApp, monkeypatch: pytest.
         assert again is not large
         assert (again.parameters, again.step_time_ns) == (large.parameters, large.step_time_ns)
         assert app.session.draft == large.parameters
+
+
+def resident_mb() -> float:
+    return memory._resident_bytes() / 1e6
+
+
+@pytest.mark.skipif(not resident_mb(), reason="the system does not say how much of a process is in memory")
+def test_what_a_thread_has_dropped_goes_back_to_the_system() -> None:
+    def work() -> None:
+        kept, dropped = [], []
+        for number in range(20_000):
+            # What stays lies between what goes, as beside columns.
+            dropped.append(bytearray(10_000))
+            if number % 100 == 0:
+                kept.append(bytearray(10_000))
+        held.append(kept)
+
+    held: list[list[bytearray]] = []
+    memory.free_memory()
+    before = resident_mb()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    memory.free_grown_memory()
+    assert resident_mb() - before < 20
+
+
+async def test_workers_give_memory_back_when_they_are_done_or_stopped(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed: list[str] = []
+    monkeypatch.setattr(memory, "free_grown_memory", lambda: freed.append(threading.current_thread().name))
+    app = make_app(seed(**FEW))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        freed.clear()
+        await change(app, pilot, jitter=0.1)
+        assert freed, "of the run"
+        freed.clear()
+        # The step time of each change alone, on screen 5.
+        await press(pilot, "5")
+        await change(app, pilot, jitter=0.1, seed=2)
+        await run_over(pilot)
+        assert len(freed) > 1, "of the run and of its changes"
+        freed.clear()
+        app.change_times.request(object(), stopped)
+        await run_over(pilot)
+        assert freed, "of what was stopped"
+        assert threading.current_thread().name not in freed
+
+
+def stopped(progress: object, cancelled: object) -> None:
+    raise Cancelled

@@ -156,8 +156,8 @@ def test_the_bytes_of_a_run_are_about_what_it_holds() -> None:
 def test_a_run_is_found_and_numbered_as_a_search_of_all_runs_does(
     changes: list[tuple[bool, int, int]],
 ) -> None:
-    """changes: a run of a label and micro-batches is added, or removed. Planted: the index stays as it was made
-    first; that failed here.
+    """changes: a run of a label and micro-batches is added, or removed. Seen to fail with an index that stays
+    as it was made first.
     """
     session = new_session()
     for is_added, label, microbatches in changes:

@@ -9,7 +9,14 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import RunInput
 from simcore.trace.run import compute_description
 from simcore.units import duration
-from tui.background import Background, CancelWatch, IsCancelled, Progress, RecoveredModels
+from tui.background import (
+    Background,
+    CancelWatch,
+    IsCancelled,
+    Progress,
+    RecoveredModels,
+    give_back_memory,
+)
 from tui.chrome import run_difference
 from tui.frame import cells, text_of
 from tui.host import Host
@@ -141,6 +148,8 @@ class Runs:
         except (UsageError, InputError) as error:
             self._app.call_from_thread(self._app.say, str(error))
             return
+        finally:
+            give_back_memory()
         if not watched():
             self._app.call_from_thread(self._replace_second, run)
 
@@ -184,6 +193,8 @@ class Runs:
             return
         except (UsageError, InputError) as refusal:
             error = str(refusal)
+        finally:
+            give_back_memory()
         if not watched():
             self._app.call_from_thread(self._finish_run, target, run, error)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import redirect_stderr
 from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
+from simcore.processes import start_tracker
 
 if TYPE_CHECKING:
     from simcore.sweeping.outcome import Outcome
@@ -81,7 +80,7 @@ class Sweeping:
         sweep: Sweep | None = None
         try:
             options = make()
-            _ready_for_processes()
+            start_tracker()
             # A process of its own, also for one job: this one draws.
             sweep = open_sweep(options, is_stopped, own_process=True)
             if words := opened_words(sweep.file, options.resume):
@@ -180,13 +179,3 @@ class Sweeping:
             shown_sweep.take_best(reader.best)
             self._app.redraw_sweep()
         self._app.set_timer(_READ_S, self._read)
-
-
-def _ready_for_processes() -> None:
-    """Starts multiprocessing's resource tracker, which is given the descriptor of `sys.stderr`: Textual's own
-    has none, and no process could be started.
-    """
-    from multiprocessing import resource_tracker
-
-    with redirect_stderr(sys.__stderr__):
-        resource_tracker.ensure_running()

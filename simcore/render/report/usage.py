@@ -229,8 +229,11 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: in
     displayed_ports = order if everything else order[:_MOST_LINKS]
     remaining_count = len(order) - len(displayed_ports)
     fields = [field for field in port_fields(ports) if ports.has_purposes or field.heading != "most of"]
+    whose = f"{len(order)} of {plural(len(ports.all), 'port')}"
+    if ports.classes:
+        whose = f"{plural(len(order), 'port')} of one rank of each of {plural(ports.classes, 'class')}"
     lines = [
-        f"What {len(order)} of {plural(len(ports.all), 'port')} carried in {plural(report.flows, 'flow')}; "
+        f"What {whose} carried in {plural(report.flows, 'flow')}; "
         "load: of what it could carry; full: it held some back",
         *field_lines(fields, displayed_ports),
     ]

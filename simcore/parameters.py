@@ -4,6 +4,8 @@ opening measured runs.
 
 from __future__ import annotations
 
+from itertools import compress, repeat
+from operator import ne
 from typing import Any, ClassVar, Literal, TypeVar
 
 from simcore.diagnostics import UsageError, printable
@@ -308,7 +310,8 @@ class Parameters(Struct, frozen=True):
 
     def explicit_flags(self) -> list[Flag]:
         """Returns the flags of the parameters that are not at their default."""
-        return [flag for flag, field, default in _FLAG_DEFAULTS if getattr(self, field) != default]
+        # A search asks for them twice a point, of a hundred thousand points.
+        return [*compress(FLAGS, map(ne, map(getattr, repeat(self), _FLAG_FIELDS), _FLAG_DEFAULTS))]
 
     def explicit_values(self) -> dict[str, Any]:
         """Returns {field: value} of the parameters that are not at their default, lists for tuples."""
@@ -1306,7 +1309,7 @@ FLAGS: tuple[Flag, ...] = (
         of=_EXECUTION,
     ),
 )
-_FLAG_DEFAULTS = tuple((flag, flag.field, flag.default) for flag in FLAGS)
+_FLAG_FIELDS, _FLAG_DEFAULTS = zip(*((flag.field, flag.default) for flag in FLAGS), strict=True)
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0, "send_latency": 0}
 _MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
 
 from simcore.diagnostics import is_shown
 
@@ -16,6 +17,8 @@ _PART = r"'([^']*)'|\"([^\"]*)\"|\$'((?:[^'\\]|\\.)*)'|\\(.)|([^\s'\"\\$]+|\$)|(
 _ESCAPE = rb"\\(?:x([0-9a-f]{2})|(.))"
 
 
+# The commands of a hundred thousand points have a few hundred words.
+@lru_cache(1024)
 def quote_word(word: str) -> str:
     """Returns a word as a shell takes it."""
     if word.isascii() and word.isprintable():

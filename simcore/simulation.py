@@ -5,7 +5,7 @@ Import from here: `simulate`, `simulate_setup`, `Simulation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -156,18 +156,20 @@ def simulate_setup(setup: Setup, cancelled: Callable[[], bool] = lambda: False) 
         raise UsageError(_NO_MEMORY) from None
 
 
-def simulate_beside(
+def simulate_like(
     base: Simulation,
-    parameters: Parameters,
+    fields: Mapping[str, Any],
     cancelled: Callable[[], bool] = lambda: False,
     workload: Workload | None = None,
 ) -> Simulation:
-    """Returns the run of other parameters that is compared with a run. What the base left to its size, which
-    network it has and whether equal ranks are simulated once, is as in the base where it can be: then the
-    difference is that of the parameters.
+    """Returns a run with other values of some fields of its `Parameters`, to be compared with it.
+
+    What the base left to its size, which network it has and whether equal ranks are simulated once, is as in
+    the base where it can be: then the difference is that of the parameters.
 
     workload: by default that of the base. Raises as `simulate_setup` does.
     """
+    parameters = replace(base.parameters, **fields)
     if not base.setup.rules.network.needs_all_ranks:
         # Folding gives the same figure at a fraction of the cost.
         parameters = replace(parameters, no_fold=False)
@@ -187,8 +189,8 @@ def other_method(base: Simulation, other: Simulation) -> str:
     return "" if is_stated else f"{other_setup.method_words}, before {base_setup.method_words}"
 
 
-def stated_choice(simulation: Simulation) -> dict[str, Any]:
-    """Returns the fields of `Parameters` that give a run of `simulate_beside` its network where it would have
+def network_fields_of(simulation: Simulation) -> dict[str, Any]:
+    """Returns the fields of `Parameters` that give a run of `simulate_like` its network where it would have
     another one by itself. None do where only the number of flows makes few ranks be simulated once.
     """
     setup, network = simulation.setup, simulation.network

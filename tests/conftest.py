@@ -44,8 +44,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     for value in vars(module).values():
         if not hasattr(value, "cache_clear"):
             continue
-        name = value.__module__.rpartition(".")[2]
-        if name.startswith("test_") or (name == "syntax" and value not in kept):
+        is_syntax = value.__module__ == "tests.syntax"
+        if value.__module__ == module.__name__ or (is_syntax and value not in kept):
             value.cache_clear()
 
 

@@ -10,10 +10,10 @@ from simcore.flows.log import Transmission
 from simcore.networks.model import GroupCollective
 from simcore.program.ops import LANE_OF_STREAM, CollectiveCost, TransferCost
 from simcore.ranks import RankSet, parse_ranks
-from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from simcore.trace.contexts import JobFigures, TwoJobs
 from simcore.trace.ports import Ports, Purpose, ports_of_flows, ports_of_links
+from simcore.units import plural
 from simcore.workload.model import base_name
 
 
@@ -65,13 +65,23 @@ def find_two_jobs(simulation: Simulation, ports: Ports) -> TwoJobs | None:
         return None
     jobs = []
     for job in (simulation, other):
-        setup = job.setup.with_parameters(replace(job.parameters, other_job=None, other_job_gpus=None))
+        # Named, as both jobs are flows of all ranks however many these are.
+        alone = {"other_job": None, "other_job_gpus": None, "network": job.setup.network_name}
+        setup = job.setup.with_changes(**alone)
         gpus, stated_gpus = RankSet.of(range(job.layout.world)), job.parameters.job_gpus
         gpus = gpus if stated_gpus is None else parse_ranks("--job-gpus", stated_gpus)
         alone_ns = simulate(setup.source, setup.parameters).step_time_ns
-        jobs.append(JobFigures(job.workload.path, gpus, job.step_time_ns, alone_ns))
+        assumed = _job_words(job) if job is other else ""
+        jobs.append(JobFigures(job.workload.path, gpus, job.step_time_ns, alone_ns, assumed))
     shared_ports = tuple(index for index in ports.by_heat if len(ports.jobs(index)) > 1)
     return TwoJobs((jobs[0], jobs[1]), shared_ports)
+
+
+def _job_words(job: Simulation) -> str:
+    """Returns the degrees, the schedule and the micro-batches of a run."""
+    layout, program = job.layout, job.program
+    count = plural(program.microbatches, "micro-batch")
+    return f"tp {layout.tp} x dp {layout.dp} x pp {layout.pp}, {program.schedule}, {count}"
 
 
 def find_alone_ns(simulation: Simulation, class_id: int, op: int) -> int | None:

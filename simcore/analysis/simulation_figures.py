@@ -30,9 +30,8 @@ from simcore.analysis.variants import Variants
 from simcore.cached_methods import cached_method, forget
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.program.ops import COMPUTE, LANE_OF_STREAM
-from simcore.records import replace
 from simcore.setup import Setup
-from simcore.simulation import Simulation, find_assumptions, simulate_beside
+from simcore.simulation import Simulation, find_assumptions, simulate_like
 from simcore.trace.contexts import DimensionUse, PortUse, TwoJobs
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
@@ -290,7 +289,7 @@ class SimulationFigures(Run):
         simulation = self.simulation
         parameters, needs_all = simulation.parameters, simulation.setup.rules.network.needs_all_ranks
         if parameters.no_fold and not parameters.jitter and not needs_all:
-            return simulate_beside(simulation, parameters, cancelled)
+            return simulate_like(simulation, {}, cancelled)
         return simulation
 
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
@@ -368,8 +367,7 @@ class SimulationFigures(Run):
         network = self.simulation.network
         if not isinstance(network, FlowNetwork) or network.slowed_rules(self.flow_report) is None:
             return None
-        parameters = replace(self.simulation.parameters, congestion="dcqcn")
-        return simulate_beside(self.simulation, parameters).step_time_ns
+        return simulate_like(self.simulation, {"congestion": "dcqcn"}).step_time_ns
 
     @cached_property
     def ports(self) -> Ports | None:
@@ -439,9 +437,8 @@ class SimulationFigures(Run):
         megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
         if megatron or simulation.parameters.jitter > 0 or simulation.has_many_flows:
             return None
-        other = simulation.parameters.with_value("stage_layout", "megatron")
         try:
-            return simulate_beside(simulation, other, cancelled).step_time_ns
+            return simulate_like(simulation, {"stage_layout": "megatron"}, cancelled).step_time_ns
         except UsageError:
             return None
 

@@ -14,7 +14,7 @@ from simcore.folding import fold
 from simcore.names import COLLECTIVES
 from simcore.program.ops import IS_COMMUNICATION, ComputeCost, Cost
 from simcore.records import replace
-from simcore.simulation import Simulation, price_other_job, simulate_beside
+from simcore.simulation import Simulation, price_other_job, simulate_like
 
 if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
@@ -127,9 +127,8 @@ class Variants:
         return simulation.parameters.jitter == 0 and is_short
 
     def _run(self, changes: dict[str, Any], workload: Workload | None = None) -> Simulation | None:
-        simulation = self._simulation
         try:
-            return simulate_beside(simulation, replace(simulation.parameters, **changes), workload=workload)
+            return simulate_like(self._simulation, changes, workload=workload)
         except (InputError, UsageError):
             return None
 

@@ -146,6 +146,8 @@ class FlowReport(NamedTuple):
     """Whether marked flows slow down, as in `FlowRules`."""
     packet_hops: int = 0
     """How many packets crossed links between servers, each link counted."""
+    classes: int = 0
+    """Of how many rank classes it has the ports of one rank each; 0 where it has those of all ranks."""
 
     @property
     def is_slowed(self) -> bool:

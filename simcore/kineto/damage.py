@@ -86,9 +86,15 @@ class Damage:
         self.path = path
         self.is_cut = False
         self._data = data
+        self._diagnostics: list[Diagnostic] | None = None
         self._counts: dict[str, int] = {}
         self._first_offsets: dict[str, list[int]] = {}
         self._texts_from: int | None = None
+
+    def release(self) -> None:
+        """Makes the diagnostics, which need the file's bytes, and lets go of these."""
+        self._diagnostics = self.diagnostics()
+        self._data = b""
 
     def add(self, kind: str, byte: int, count: int = 1) -> None:
         """Adds an occurrence of a kind of `_KINDS`. Raises InputError where too many events are lost."""
@@ -130,6 +136,8 @@ class Damage:
 
     def diagnostics(self) -> list[Diagnostic]:
         """Returns a warning of each kind that was found."""
+        if self._diagnostics is not None:
+            return self._diagnostics
         warnings = [self._warning(kind) for kind in _KINDS if kind in self._counts]
         if self._texts_from is not None:
             message = f"found numbers written as text, from event {self._texts_from} on: taken as numbers"

@@ -107,8 +107,15 @@ def _read(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
         from simcore.kineto.nsys import read_nsys
 
         return _summarized(read_nsys(path, part.names, part.step_names))
-    data = read_file(path, most_bytes(path), is_part_enough=file_format is None or file_format.spans is None)
-    return read_bytes(file_format, path, data, part, on_progress)
+    is_part_enough = file_format is None or file_format.spans is None
+    # No name for the bytes: who reads them can let go of them.
+    return read_bytes(
+        file_format,
+        path,
+        read_file(path, most_bytes(path), is_part_enough=is_part_enough),
+        part,
+        on_progress,
+    )
 
 
 def read_bytes(
@@ -120,7 +127,11 @@ def read_bytes(
 ) -> Read:
     """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
-        return _summarized(read_file_events(path, data, part.names, on_progress, part.step_names, part.rules))
+        contents = [data]
+        del data
+        return _summarized(
+            read_file_events(path, contents.pop(), part.names, on_progress, part.step_names, part.rules)
+        )
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import sub
+from statistics import median_low
 from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
@@ -452,8 +453,9 @@ def _choose_step(
         whole = [one.step_number for one in steps if len(one.ns) == len(job.ranks)]
         if whole and is_log:
             # A log has nothing of a step but its time, and the last one may be any.
-            by_length = sorted(whole, key=lambda step: (lengths[step][min(lengths[step])], step))
-            return by_length[len(by_length) // 2], steps
+            length_of = {step: lengths[step][min(lengths[step])] for step in whole}
+            median_ns = median_low(length_of.values())
+            return next(step for step, ns in length_of.items() if ns == median_ns), steps
         recordings = [recording for some in job.ranks.values() for recording in some]
         for step_number in reversed(whole):
             found_steps = (recording.find_step(step_number) for recording in recordings)

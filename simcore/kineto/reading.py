@@ -146,10 +146,8 @@ def read_file_events(
                 option = "--comm-names" if names is not None else "--step-names"
                 raise UsageError(f"{option}: found a Chrome trace; --trace-map FILE says what its spans are")
             refuse_other(path, memoryview(file.traceEvents), has_host=False)
-            recordings, diagnostics = read_chrome(path, file, damage, rules, on_progress)
-            for recording in recordings:
-                recording.is_truncated = damage.is_cut
-            return recordings, [*damage.diagnostics(), *diagnostics]
+            del data
+            return read_chrome(path, file, damage, rules, on_progress)
         reader = _Reader(path, file, damage, names, on_progress, step_names)
         try:
             recordings = reader.recordings()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, eq
 
 from simcore.diagnostics import Diagnostic, Severity, printable
 from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
@@ -40,16 +41,16 @@ def recordings_of(path: str, form: str, table: SpanTable) -> tuple[list[Recordin
     """Returns (a recording of each rank of the file at `path`, diagnostics). form: the key of its
     `Format`.
     """
-    rows: dict[int, list[int]] = {}
+    rows: dict[int, array[int]] = {}
     for row, rank in enumerate(table.rank):
-        rows.setdefault(rank, []).append(row)
+        rows.setdefault(rank, array("i")).append(row)
     refuse_devices(path, len(rows))
     meanings: dict[tuple[int, int], _Meaning] = {
         key: _meaning(table, *key) for key in set(zip(table.kind, table.group, strict=True))
     }
     step_calls = _StepCalls()
     rank_rows = [
-        _RankRows(path, form, table, rank, rows[rank], meanings, step_calls) for rank in sorted(rows)
+        _RankRows(path, form, table, rank, rows.pop(rank), meanings, step_calls) for rank in sorted(rows)
     ]
     return [one.recording() for one in rank_rows], _row_diagnostics(path, table, rank_rows)
 
@@ -120,7 +121,7 @@ class _RankRows:
         form: str,
         table: SpanTable,
         rank: int,
-        rows: list[int],
+        rows: Sequence[int],
         meanings: dict[tuple[int, int], _Meaning],
         step_calls: _StepCalls,
     ) -> None:
@@ -129,14 +130,14 @@ class _RankRows:
         self.again: list[int] = []
         self.over: list[int] = []
         self.foreign: list[int] = []
-        self.rows: range | list[int] = self._each_once(sorted(rows, key=table.start.__getitem__))
+        self.rows: Sequence[int] = self._each_once(sorted(rows, key=table.start.__getitem__))
         # A rank alone in order takes whole columns.
-        if self.rows == [*range(len(table))]:
+        if len(self.rows) == len(table) and all(map(eq, self.rows, range(len(table)))):
             self.rows = range(len(table))
 
-    def _each_once(self, rows: list[int]) -> list[int]:
+    def _each_once(self, rows: list[int]) -> array[int]:
         start, end, stream = self.table.start, self.table.end, self.table.stream
-        unique: list[int] = []
+        unique = array("i")
         reached = dict.fromkeys(range(len(self.table.streams)), 0)
         last_start = -1
         seen_keys: set[tuple[object, ...]] = set()

@@ -7,7 +7,10 @@ Where calls state their members and sizes, their order tells who meets, and all 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from operator import le
 
 from simcore.kineto.groups import name_groups
 from simcore.kineto.partitions import part_groups
@@ -63,7 +66,15 @@ class _Steps:
         self.rows_of = [
             {step_number: row for row, step_number in enumerate(one.columns.step)} for one in rank_steps
         ]
-        self.positions = [_positions(one) for one in rank_steps]
+        # Columns whose rank is at several steps at one time; nearly always there are none.
+        self.mixed = {
+            id(columns)
+            for one in rank_steps
+            for columns in one.columns.calls.values()
+            if not all(map(le, columns.row, islice(columns.row, 1, None)))
+        }
+        # By rank the calls of the step that is aligned now.
+        self.positions: list[list[_CallPosition]] = [[] for _ in rank_steps]
         self.shifts = [array("q", bytes(8 * len(one.columns))) for one in rank_steps]
         # By members and sender the calls, by step and index the number of the step.
         self.members: dict[tuple[tuple[int, ...], int], list[CallColumns]] = {}
@@ -109,7 +120,7 @@ class _Steps:
     def _trace(self, index: int, row: int) -> RankTrace:
         """Returns the calls of a rank in a step."""
         one = self.rank_steps[index]
-        positions = self.positions[index][row]
+        positions = self.positions[index] = self._find_positions(one, row)
         kinds = [one.columns.kinds[columns.kind[at]] for _, columns, at in positions]
         sequences = [columns.sequence[at] for _, columns, at in positions]
         count = len(positions)
@@ -150,20 +161,19 @@ class _Steps:
         for call, own in zip(calls, columns, strict=True):
             index = there[call.rank]
             row = self.rows_of[index][step_number]
-            _, source, at = self.positions[index][row][call.op]
+            _, source, at = self.positions[index][call.op]
             ops = traces[call.rank].ops
             own.row.append(row)
             own.start.append(ops.start[call.op])
             own.end.append(ops.end[call.op])
             own.idle.append(source.idle[at])
 
-
-def _positions(one: RankSteps) -> list[list[_CallPosition]]:
-    """Returns the calls of a rank by step, in order of start."""
-    positions: list[list[_CallPosition]] = [[] for _ in one.columns.step]
-    for columns in one.columns.calls.values():
-        for at, (row, start) in enumerate(zip(columns.row, columns.start, strict=True)):
-            positions[row].append(_CallPosition(start, columns, at))
-    for of_step in positions:
-        of_step.sort(key=lambda position: position.start)
-    return positions
+    def _find_positions(self, one: RankSteps, row: int) -> list[_CallPosition]:
+        """Returns the calls of a rank in a step, in order of start."""
+        positions = []
+        for columns in one.columns.calls.values():
+            indices: Iterable[int] = range(bisect_left(columns.row, row), bisect_right(columns.row, row))
+            if id(columns) in self.mixed:
+                indices = [at for at, own in enumerate(columns.row) if own == row]
+            positions += [_CallPosition(columns.start[at], columns, at) for at in indices]
+        return sorted(positions, key=lambda position: position.start)

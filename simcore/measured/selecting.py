@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import TypeVar
 
 from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns
@@ -10,7 +11,7 @@ from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns
 _Item = TypeVar("_Item")
 
 
-def select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
+def select_ops(ops: OpColumns, rows: Sequence[int]) -> OpColumns:
     """Returns some operations."""
     count, group = len(rows), select_items(ops.group, rows)
     # Where nothing communicates one column without texts is enough; groups that are there get other names.
@@ -27,7 +28,7 @@ def select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
     )  # fmt: skip
 
 
-def select_columns(columns: DeviceColumns, rows: range | list[int], window: tuple[int, int]) -> DeviceColumns:
+def select_columns(columns: DeviceColumns, rows: Sequence[int], window: tuple[int, int]) -> DeviceColumns:
     """Returns what is stated of some operations, and the host in a window, ns."""
     calls, host = columns.collectives, columns.host
     return DeviceColumns(
@@ -42,11 +43,11 @@ def select_columns(columns: DeviceColumns, rows: range | list[int], window: tupl
     )  # fmt: skip
 
 
-def select_ints(column: array[int], rows: range | list[int]) -> array[int]:
+def select_ints(column: array[int], rows: Sequence[int]) -> array[int]:
     """Returns some rows of a column of numbers."""
     return column if isinstance(rows, range) else array("q", map(column.__getitem__, rows))
 
 
-def select_items(column: list[_Item], rows: range | list[int]) -> list[_Item]:
+def select_items(column: list[_Item], rows: Sequence[int]) -> list[_Item]:
     """Returns some rows of a column. A range is all of it: that is the column itself."""
     return column if isinstance(rows, range) else [*map(column.__getitem__, rows)]

@@ -7,7 +7,7 @@ than a step lasts.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import add, gt
 
 from simcore.measured.device_clocks import align_by_ends, find_axis
@@ -93,13 +93,19 @@ def _align(
     local = {index: position for position, index in enumerate(equal_steps.ranks)}
     shifts, root = _align_by_collectives(local, equal_steps.calls, len(equal_steps.steps))
 
-    def column(position: int, times: Sequence[int]) -> list[int]:
-        rows = map(rows_of[equal_steps.ranks[position]].__getitem__, equal_steps.steps)
-        return [*map(add, map(times.__getitem__, rows), shifts[position])]
-
-    columns = [rank_steps[index].columns for index in equal_steps.ranks]
-    starts = [column(position, one.start) for position, one in enumerate(columns)]
-    ends = [column(position, one.end) for position, one in enumerate(columns)]
+    starts: list[Sequence[int]] = []
+    ends: list[Sequence[int]] = []
+    for index, shift in zip(equal_steps.ranks, shifts, strict=True):
+        own = rank_steps[index].columns
+        times: Iterable[array[int]] = (own.start, own.end)
+        if [*own.step] != equal_steps.steps:
+            rows = [*map(rows_of[index].__getitem__, equal_steps.steps)]
+            times = (array("q", map(column.__getitem__, rows)) for column in times)
+        if any(shift):
+            times = (array("q", map(add, column, shift)) for column in times)
+        start, end = times
+        starts.append(start)
+        ends.append(end)
     ahead = frozenset[int]().union(*(rank_steps[index].ahead for index in equal_steps.ranks[1:]))
     gaps = (
         map(gt, map(max, *starts), map(min, *ends)) if len(starts) > 1 else [False] * len(equal_steps.steps)

@@ -244,6 +244,11 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
     """Returns (name, parameters of one rank) of the modules that AICB counts, in its order; `fused` (a norm)
     is no row.
     """
+    return [module for equal_ones, count in repeated_modules(config) for module in equal_ones * count]
+
+
+def repeated_modules(config: AicbConfig) -> list[tuple[list[tuple[str, int]], int]]:
+    """Returns (modules, how often they repeat) of what `modules` returns: layers are alike."""
     tp, hidden, bias = config.tp, config.hidden, int(config.bias)
     vocab, version = config.padded_vocab, config.written_by
     blocks = ("attention_norm", "mlp_norm") if version.norms else ("attention_layer", "mlp_layer")
@@ -256,7 +261,8 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
 
     mlp = [("mlp_column", column(hidden, config.ffn)), ("mlp_row", row(config.ffn, hidden))]
     # AICB counts a parameter of the vocabulary 4 times (2 before), and a table of positions for every model.
-    parts = [("embedding_layer", version.embedding * (vocab // tp) * hidden + config.seq * hidden)]
+    embedding = ("embedding_layer", version.embedding * (vocab // tp) * hidden + config.seq * hidden)
+    parts = [([embedding], 1)]
     attention = _attention_modules(config, column, row)
 
     def layer_of(experts: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -271,11 +277,11 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
     dense = 0 if config.experts is not None else config.stage_layers
     if config.experts is not None and config.mla:
         dense = min(config.dense_layers, config.stage_layers)
-    parts += layer_of(mlp) * dense
+    parts.append((layer_of(mlp), dense))
     if dense < config.stage_layers:
-        parts += layer_of(_expert_modules(config, mlp)) * (config.stage_layers - dense)
+        parts.append((layer_of(_expert_modules(config, mlp)), config.stage_layers - dense))
     if config.sequence_parallel:
-        parts.append(("final_column", column(hidden, vocab)))
+        parts.append(([("final_column", column(hidden, vocab))], 1))
     return parts
 
 

@@ -165,7 +165,9 @@ class BalancedTransport(FlowsInFlight):
 
     def flow_report(self) -> FlowReport:
         """Returns what the links of one rank of each class carried, and when the last flow ended."""
-        return super().flow_report()._replace(flows=self._flows, control="")
+        return (
+            super().flow_report()._replace(flows=self._flows, control="", classes=len(self._folding.classes))
+        )
 
     def _end(self, token: object, _: int) -> None:
         self.over.append(token)

@@ -8,9 +8,10 @@ the common ones first.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
-from simcore.model.aicb import VERSIONS, AicbConfig, modules
+from simcore.model.aicb import VERSIONS, AicbConfig, repeated_modules
 from simcore.model.sizes import Mla
 from simcore.records import NamedTuple, replace
 from simcore.recovery.published_models import (
@@ -179,7 +180,7 @@ def _layer_configs(
         if rest or not 0 < vocab <= _MOST_WORDS:
             return
         first = replace(first, vocab=vocab)
-        for seq, size in _sequences(statement):
+        for seq, size in _sequences(statement.tokens or 1):
             sized = replace(first, seq=seq, microbatch_size=size)
             for ffn in _inner_sizes(statement, sized, parameters):
                 config = _complete_config(replace(sized, ffn=ffn), statement)
@@ -193,16 +194,22 @@ def _layer_configs(
 
 def _count_parameters(config: AicbConfig, statement: Statement) -> int:
     """Returns the parameters of a rank, in aiob files without those of experts."""
-    return sum(n for name, n in modules(config) if not statement.aiob or "moe" not in name)
+    return sum(
+        count * sum(n for name, n in equal_ones if not statement.aiob or "moe" not in name)
+        for equal_ones, count in repeated_modules(config)
+    )
 
 
 def _count_expert_parameters(config: AicbConfig) -> int:
-    return sum(n for name, n in modules(config) if "moe" in name)
+    return sum(
+        count * sum(n for name, n in equal_ones if "moe" in name)
+        for equal_ones, count in repeated_modules(config)
+    )
 
 
-def _sequences(statement: Statement) -> list[tuple[int, int]]:
+@lru_cache(1)
+def _sequences(tokens: int) -> list[tuple[int, int]]:
     """Returns (tokens of a sequence, sequences of a micro-batch): the ways to make a micro-batch's tokens."""
-    tokens = statement.tokens or 1
     return [(tokens // size, size) for size in range(1, min(tokens, 4096) + 1) if tokens % size == 0]
 
 
@@ -265,7 +272,7 @@ def _vocabulary_configs(
     none = _count_parameters(least, statement) - 128 * slope
     # Of an inner size each rank of tp has a share.
     each_inner = _count_parameters(replace(least, ffn=tp), statement) - 128 * slope - none
-    sequences = _sequences(statement)
+    sequences = _sequences(statement.tokens or 1)
     most = _MOST_WORDS // tp
     for ffn in ffns:
         base = parameters - none - ffn // tp * each_inner

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import add, mul, sub
-from statistics import median_high
+from statistics import median_low
 
 from simcore.measured.columns import TOLERANCE_NS
 from simcore.measured.step_columns import COMM, KIND_WORDS, OTHER
@@ -187,7 +187,7 @@ class StepTable:
         rank, count = next(iter(self.recurrence), (-1, 0))
         if count <= _OFTEN * len(self):
             return None
-        late_ns = median_high(row.late_ns for row in self.rows if row.last_rank == rank)
+        late_ns = median_low(row.late_ns for row in self.rows if row.last_rank == rank)
         return SlowRank(rank, count, late_ns)
 
     @cached_property

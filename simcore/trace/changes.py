@@ -71,7 +71,7 @@ class ChangeOutcome(NamedTuple):
     """The part of a longer step that as much work as the run's takes, ns; None where the work is the same."""
     has_effect: bool = True
     """False where every op is known to start and end as without the change."""
-    stated: Mapping[str, Any] = MappingProxyType({})
+    network_fields: Mapping[str, Any] = MappingProxyType({})
     """Other fields of `Parameters` that the run takes to be of the same network as the one without the
     change, which has it by itself.
     """
@@ -143,7 +143,7 @@ class Trials:
             None,
             outcome.ns,
             moves=change.moves,
-            flags=" ".join([change.flags, *Parameters(**outcome.stated).as_flags()]),
+            flags=" ".join([change.flags, *Parameters(**outcome.network_fields).as_flags()]),
             same_work_ns=outcome.same_work_ns,
             meaning="; ".join(filter(None, [change.meaning, outcome.method])),
             memory_bytes=outcome.memory_bytes,

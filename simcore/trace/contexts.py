@@ -136,6 +136,8 @@ class JobFigures(NamedTuple):
     """Its step beside the other one, which begins at the same time."""
     alone_ns: int
     """Its step on the same GPUs without the other one."""
+    assumed: str = ""
+    """Its degrees, schedule and micro-batches, which are those of its file; "" of the first job."""
 
 
 class TwoJobs(NamedTuple):

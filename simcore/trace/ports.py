@@ -115,16 +115,18 @@ class Ports:
         find_purpose: Callable[[Transmission], Purpose | None] = lambda _: None,
         find_changes: Callable[[tuple[int, int]], Sequence[Change]] = lambda _: (),
         congestion: str = "",
+        classes: int = 0,
     ) -> None:
         """log: when flows were on their links, by the numbers of ports. find_changes: what can be tried with
         the link between two nodes, and with the paths of flows. congestion: where congestion control slows
-        flows down, in words; "" where it does not.
+        flows down, in words; "" where it does not. classes: as in `FlowReport`.
         """
         self.all = ports
         self.tiers = tiers
         self.step_ns = step_ns
         self.sends_noun = sends_noun
         self.congestion = congestion
+        self.classes = classes
         self._log = log
         self._find_purpose = find_purpose
         self._find_changes = find_changes
@@ -171,10 +173,17 @@ class Ports:
 
     @property
     def words(self) -> str:
-        """How many ports carried how much, and how many nothing."""
+        """How many ports carried how much, and how many nothing, or whose ports they are."""
+        if self.classes:
+            return f"{plural(len(self.by_heat), 'port')} {self.of_classes}"
         idle = len(self.all) - len(self.by_heat)
         text = f"{plural(len(self.by_heat), 'port')} carried {self.sends_noun}s"
         return f"{text}, {idle} nothing" if idle else text
+
+    @property
+    def of_classes(self) -> str:
+        """Whose ports they are, of equal ranks that were simulated once."""
+        return f"of one rank of each of {plural(self.classes, 'class')}; its equals' carry as much"
 
     def share(self, index: int) -> float:
         """Returns the share of the step in which a port is busy."""
@@ -389,7 +398,9 @@ def ports_of_flows(
         )  # fmt: skip
     tiers = [Tier(" > ".join(pair), tuple(kinds[pair])) for pair in order]
     congestion = _congestion_words(report, ports)
-    return Ports(ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes, congestion)
+    return Ports(
+        ports, tiers, step_ns, "flow", report.log, find_purpose, find_changes, congestion, report.classes
+    )
 
 
 def _congestion_words(report: FlowReport, ports: Sequence[Port]) -> str:

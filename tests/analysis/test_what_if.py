@@ -28,12 +28,12 @@ from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS
 from simcore.render.report.pages import run_json, run_page
 from simcore.runs.simulated import SimulatedRun
-from simcore.simulation import Simulation, simulate
+from simcore.simulation import Simulation, simulate, simulate_like
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.changes import Change, Trials
 from simcore.trace.findings import WhatIf
 from simcore.trace.knobs import Search
-from simcore.workload import Workload, open_workload
+from simcore.workload import open_workload
 from simcore.workload.model import base_name
 from tests.analysis.booking import run
 from tests.analysis.lengthening import frozen_durations
@@ -393,14 +393,14 @@ def test_progress_is_told_and_a_caller_can_stop() -> None:
 
 def test_what_a_cancelled_search_has_found_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaving a screen and coming back ran all changes of seed 002 anew. Planted: found only of knobs."""
-    ran: list[Parameters] = []
+    ran: list[Any] = []
 
-    def counted(workload: Workload, parameters: Parameters, *more: Any) -> Simulation:
-        ran.append(parameters)
-        return simulate(workload, parameters, *more)
+    def counted(base: Simulation, fields: Any, *more: Any) -> Simulation:
+        ran.append(fields)
+        return simulate_like(base, fields, *more)
 
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["simcore.analysis.what_if.changes"], "simulate", counted)
+    monkeypatch.setattr(sys.modules["simcore.analysis.what_if.changes"], "simulate_like", counted)
     block = layer("mlp", 100, 100, 100)
     simulation = run([block] * 4, {"pp": 4}, schedule="1f1b")
     whole = SimulatedRun(simulation).what_if()

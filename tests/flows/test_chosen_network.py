@@ -17,7 +17,7 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
-from simcore.simulation import Simulation, other_method, simulate, simulate_beside, stated_choice
+from simcore.simulation import Simulation, network_fields_of, other_method, simulate, simulate_like
 from simcore.trace.changes import Change
 from tests.executing.test_changes import compute, opened
 from tests.strategies import Cell, Row, make_workload
@@ -44,9 +44,9 @@ FILES = {
 
 @pytest.fixture
 def workload(tmp_path: Path) -> str:
-    """A file with a gradient of 1 MB, without a world: of 100 MB each run takes a second."""
+    """A file with a gradient of 100 kB, without a world: of 100 MB each run takes a second."""
     text = Path("fixtures/inputs/no_all_gpus.txt").read_text(encoding="utf-8")
-    return written(tmp_path, "workload.txt", text.replace("100000000", "1000000"))
+    return written(tmp_path, "workload.txt", text.replace("100000000", "100000"))
 
 
 def made(**parameters: Any) -> SimulatedRun:
@@ -222,23 +222,25 @@ def test_what_is_tried_has_the_paths_of_the_run_on_either_side_of_the_threshold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # When each run chose alone, one with half or twice the flows gained or lost by its other paths.
-    gradients = make_workload([*ROWS, *ROWS], tp=1, ep=1, pp=1, all_gpus=16)
-    flows = flows_of(simulate(gradients, Parameters(cluster=FABRIC)))
+    fabric = "dcn:8:gps=4:npa=4:psn=2"
+    small = Row("grads", Cell(9), Cell(9), Cell(2000, "ALLREDUCE", "dp", 1 << 16))
+    gradients = make_workload([small, small], tp=1, ep=1, pp=1, all_gpus=8)
+    flows = flows_of(simulate(gradients, Parameters(cluster=fabric)))
     monkeypatch.setattr("simcore.setup.MOST_BALANCED_RANKS", 0)
     monkeypatch.setattr("simcore.simulation.MOST_BALANCED_RANKS", 0)
     fewer, more = {"without_lines": ("4",)}, {"passes": 2}
     for most, ecmp, change in ((flows, None, more), (flows - 1, "balanced", fewer)):
         monkeypatch.setattr("simcore.networks.flows.MOST_FLOWS_AT_FIRST", most)
-        base = simulate(gradients, Parameters(cluster=FABRIC))
+        base = simulate(gradients, Parameters(cluster=fabric))
         parameters = replace(base.parameters, **change)  # type: ignore[arg-type]
-        beside, alone = simulate_beside(base, parameters), simulate(gradients, parameters)
+        beside, alone = simulate_like(base, change), simulate(gradients, parameters)
         assert base.setup.network.ecmp == beside.setup.network.ecmp == ecmp != alone.setup.network.ecmp
         assert beside.step_time_ns != alone.step_time_ns
         # Where they differ all the same, as in two runs of their own, words beside the difference say so.
         assert not other_method(base, beside)
         assert other_method(base, alone) in explained(base, alone)
         # A row that `t` opens states what it takes to be that run.
-        stated = replace(parameters, **stated_choice(beside))
+        stated = replace(parameters, **network_fields_of(beside))
         assert simulate(gradients, stated).step_time_ns == beside.step_time_ns
 
 

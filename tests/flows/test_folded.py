@@ -72,7 +72,7 @@ def test_collectives_of_a_port_share_it(tmp_path: Path) -> None:
 
 def test_many_ranks_are_simulated_once(tmp_path: Path) -> None:
     rows = "\n".join(row.format(kind="ALLREDUCE") for row in ROWS.values())
-    simulation = run(tmp_path, rows, 8, 1024, "spectrum-x:1024")
+    simulation = run(tmp_path, rows, 8, 256, "spectrum-x:256")
     assert len(simulation.timeline.classes) == 1
     assert simulation.flow_report is not None
     assert simulation.flow_report.last_flow_end_ns > 0

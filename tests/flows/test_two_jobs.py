@@ -54,6 +54,11 @@ def test_two_jobs_whose_flows_share_a_link_each_take_twice_as_long_on_it(tmp_pat
     assert two_jobs is not None
     assert ports is not None
     assert [(job.alone_ns, job.together_ns) for job in two_jobs.jobs] == [(100_003, 200_003)] * 2
+    # What the other job was taken for stands beside what follows from it.
+    assumed = two_jobs.jobs[1].assumed
+    assert "dp 2" in assumed
+    assert any(assumed in sentence for sentence in run.figures.words)
+    assert any(assumed in line for line in FLOWS.lines(run, PageOptions()))
     # Both directions between the switches, and no other port.
     assert {ports.all[index].ends for index in two_jobs.shared_ports} == {(4, 5), (5, 4)}
 

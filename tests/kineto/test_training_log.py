@@ -27,6 +27,15 @@ def log(folder: Path, *ms: float, name: str = "train.log") -> str:
     return written(folder, "\n".join(["> setting up", *lines, "done"]), name)
 
 
+@pytest.mark.parametrize("name", ["megatron.log", "nemo.log", "torchtitan.log"])
+def test_the_step_that_is_shown_is_the_median_one_of_the_table(name: str) -> None:
+    run = results(str(CASES / name))
+    table = run.step_table
+    assert table is not None
+    assert run.measured.shown_step == table.steps[table.median_row]
+    assert run.step_time_ns == table.median_ns
+
+
 def test_a_log_has_the_steps_that_it_prints(tmp_path: Path) -> None:
     values = run_json(results(log(tmp_path, 12.5, 30, 11), step="all"))
     assert [(step["step"], step["ns"]) for step in values["steps"]] == [

@@ -141,10 +141,12 @@ def hot_words(ports: Ports, width: int = 400) -> str:
             f"{duration(port.held_ns)} for it in all."
         )
     if shared_index is None:
-        return (
-            f"No port is shared: every flow is alone on its links. Busiest: {port.name}, "
-            f"{100 * ports.share(index):.1f} % of the step."
+        alone_text = (
+            "No two collectives meet on a port"
+            if ports.classes
+            else "No port is shared: every flow is alone on its links"
         )
+        return f"{alone_text}. Busiest: {port.name}, {100 * ports.share(index):.1f} % of the step."
     purposes = [cells(f"{group} {layer}".strip(), 60) for group, layer, _ in ports.purposes(index)[:2]]
     name = f"{port.name}, that GPU's own," if port.is_own else port.name
     sentence = ""
@@ -152,7 +154,7 @@ def hot_words(ports: Ports, width: int = 400) -> str:
         of_text = f" of {' and '.join(purposes[:count])}" if count else ""
         sentence = (
             f"{name} is full {100 * ports.held_share(index):.1f} % of the step: "
-            f"up to {port.most} flows{of_text} share it."
+            f"up to {port.most} {'collectives' if ports.classes else 'flows'}{of_text} share it."
         )
         if width_of([(sentence, "")]) <= width:
             break
@@ -245,7 +247,10 @@ def port_lines(cursor: PortCursor, width: int) -> list[Line]:
     ports = cursor.ports
     port = ports.all[cursor.index]
     if not port.sends:
-        return [[(f" {port.name}: nothing was sent over it", "")]]
+        idle_text = (
+            "as the port of an equal rank, which is listed" if ports.classes else "nothing was sent over it"
+        )
+        return [[(f" {port.name}: {idle_text}", "")]]
     line: Line = [
         (f" {port.name}: {byte_size(port.bytes)} in {plural(port.sends, ports.sends_noun)}", "bright")
     ]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui.background import IsCancelled, Progress
     from tui.frame_view import ScreenState
 
-# More cells of step x rank are counted behind the picture.
+# More cells of step x rank, and calls in them, are counted behind the picture.
 _MOST_AT_ONCE = 20_000
 NO_STEPS = "One step is recorded here: this screen lists the steps of files that have several."
 SIMULATED = (
@@ -103,8 +103,9 @@ class StepsView(TableView):
         recording = self._recording
         if recording is None or self.has_table:
             return
-        count = sum(len(one.columns) for one in recording.measured.rank_steps)
-        if count <= _MOST_AT_ONCE:
+        columns = [one.columns for one in recording.measured.rank_steps]
+        calls = (calls for steps in columns for calls in steps.calls.values())
+        if sum(map(len, columns)) + sum(len(some.row) for some in calls) <= _MOST_AT_ONCE:
             self._show_table(recording.step_table)
         elif self.is_mounted:
             steps = self._app.step_tables.request(

@@ -29,6 +29,8 @@ PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 # findings of the 40,560 spans of seed 002 take 0.13 s of a first picture of 0.28 s. Where several tracks of a
 # stage wait for each other, a span takes five times as long: 0.8 s for 162,240 spans.
 _FEW_SPANS, _FEW_SHARED_SPANS = 60_000, 12_000
+# Sentences take some runs like this one: of 20,000 flows a second each.
+_FEW_FLOWS = 1000
 # The room for a description that is not there yet: five sentences, and six findings with the cells of the
 # longest.
 _TYPICAL_SENTENCES = tuple(" ".join(["typical"] * count) for count in (30, 20, 28, 30, 8))
@@ -39,6 +41,9 @@ def is_long(run: Run) -> bool:
     """Returns whether the sentences and the worst findings of a run are too long in coming for its first
     picture.
     """
+    report = None if run.network is None else run.network.flow_report
+    if report is not None and report.flows > _FEW_FLOWS:
+        return True
     tracks = run.tracks
     shares_stages = len({track.stage for track in tracks}) < len(tracks)
     return count_spans(run) > (_FEW_SHARED_SPANS if shares_stages else _FEW_SPANS)

@@ -21,7 +21,7 @@ from simcore.networks import Sharing
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.program.schedules import FULL_GAIN, SCHEDULES
 from simcore.records import asdict, replace
-from simcore.simulation import Simulation, other_method, simulate_beside, stated_choice
+from simcore.simulation import Simulation, network_fields_of, other_method, simulate_like
 from simcore.trace.changes import Change, ChangeOutcome, Trials
 from simcore.trace.figures import find_same_work_ns
 from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, WhatIf
@@ -201,12 +201,11 @@ def _append_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
     if not row.meaning.endswith(_SHARD_TEXT) or workload is None or row.parameters is None:
         return row
     # The shard decided dp: it stays the same.
-    both_parameters = [replace(parameters, world=simulation.layout.world)
-             for parameters in (simulation.parameters, row.parameters)]  # fmt: skip
+    world = {"world": simulation.layout.world}
     try:
         before, after = (
-            simulate_beside(simulation, parameters, workload=workload).step_time_ns
-            for parameters in both_parameters
+            simulate_like(simulation, fields, workload=workload).step_time_ns
+            for fields in (world, {**_changed_fields(simulation, row), **world})
         )
     except (InputError, UsageError):
         return row
@@ -232,7 +231,7 @@ def _make_row(
     return replace(
         row,
         name=words,
-        parameters=replace(simulation.parameters, **{**outcome.stated, **change.fields}),
+        parameters=replace(simulation.parameters, **{**outcome.network_fields, **change.fields}),
         # A schedule in place of a schedule file states as many micro-batches as the run has: no change.
         microbatches=count if count != simulation.program.microbatches else None,
         meaning="; ".join(filter(None, [outcome.method, does])),
@@ -443,7 +442,7 @@ def make_stepper(
     fits_memory = _fits_memory(simulation)
 
     def step(change: Change) -> ChangeOutcome | None:
-        other = simulate_beside(simulation, replace(simulation.parameters, **change.fields), cancelled)
+        other = simulate_like(simulation, change.fields, cancelled)
         if fits_memory and not _fits_memory(other):
             return None
         same_work_ns = None
@@ -457,7 +456,7 @@ def make_stepper(
             other.step_time_ns,
             _peak_bytes(other),
             same_work_ns,
-            stated=stated_choice(other),
+            network_fields=network_fields_of(other),
             method=other_method(simulation, other),
         )
 

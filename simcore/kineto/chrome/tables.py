@@ -52,15 +52,20 @@ def read_chrome(
     """Returns (a recording of each rank of a Chrome trace, diagnostics). own_rules: of `--trace-map`."""
     spans = read_spans(path, file, damage, on_progress)
     maker = _Maker(path, spans, own_rules, _exported_step(file), _is_exported(file))
-    table = maker.table()
+    del spans
+    table, is_rank_stated = maker.table(), maker.rank_positions.is_stated
+    diagnostics = [*damage.diagnostics(), *maker.diagnostics]
+    del maker
     refuse_devices(path, len({*table.rank}))
-    recordings, diagnostics = recordings_of(path, FORM, table)
+    recordings, more = recordings_of(path, FORM, table)
+    for recording in recordings:
+        recording.is_truncated = damage.is_cut
     if len(recordings) == 1:
         # Its clock is its own; which rank it is of, its file may say.
         recordings[0].on_one_clock = False
-        if not maker.rank_positions.is_stated:
+        if not is_rank_stated:
             recordings[0].rank = None
-    return recordings, [*maker.diagnostics, *diagnostics]
+    return recordings, [*diagnostics, *more]
 
 
 def starter_map(path: str, file: KinetoFile, damage: Damage) -> str:

@@ -229,8 +229,11 @@ def port_lines(ports: Ports, report: FlowReport, everything: bool, slowed_ns: in
     displayed_ports = order if everything else order[:_MOST_LINKS]
     remaining_count = len(order) - len(displayed_ports)
     fields = [field for field in port_fields(ports) if ports.has_purposes or field.heading != "most of"]
+    whose = f"{len(order)} of {plural(len(ports.all), 'port')}"
+    if ports.classes:
+        whose = f"{plural(len(order), 'port')} of one rank of each of {plural(ports.classes, 'class')}"
     lines = [
-        f"What {len(order)} of {plural(len(ports.all), 'port')} carried in {plural(report.flows, 'flow')}; "
+        f"What {whose} carried in {plural(report.flows, 'flow')}; "
         "load: of what it could carry; full: it held some back",
         *field_lines(fields, displayed_ports),
     ]
@@ -294,6 +297,7 @@ def _job_lines(two_jobs: TwoJobs, ports: Ports) -> list[str]:
         Field("alone", lambda job: duration(job.alone_ns)),
         Field("together", lambda job: duration(job.together_ns)),
         Field("change", lambda job: change_percent(job.alone_ns, job.together_ns) or "none"),
+        Field("assumed, of its file", lambda job: job.assumed, left=True),
     ]
     shared = [ports.all[index].name for index in two_jobs.shared_ports]
     names = ", ".join(shared[:_MOST_SHARED]) + (" ..." if len(shared) > _MOST_SHARED else "")
@@ -312,6 +316,7 @@ def _job_values(two_jobs: TwoJobs, ports: Ports) -> dict[str, Any]:
             "gpus": job.gpus.text(),
             "alone_ns": job.alone_ns,
             "together_ns": job.together_ns,
+            "assumed": job.assumed,
             "slowdown": job.together_ns / job.alone_ns if job.alone_ns else None,
         }
         for job in two_jobs.jobs

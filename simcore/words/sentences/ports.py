@@ -32,6 +32,8 @@ class OtherJob(Weighed, frozen=True, kw_only=True):
     other_ns: int
     """The step of the other job."""
     other_alone_ns: int
+    other_assumed: str
+    """Its degrees and schedule, those of its file."""
     shared_ports: int
     """How many ports carried flows of both."""
     hottest: str
@@ -48,7 +50,8 @@ class OtherJob(Weighed, frozen=True, kw_only=True):
         )
         shared = f"{plural(self.shared_ports, 'port')} carried flows of both"
         shared = f"{shared}, {self.hottest} most" if self.hottest else "no port carried flows of both"
-        return f"Beside {name} the step is {own}; that job takes {others}; {shared}."
+        other_job = f"that job, as its file has it ({self.other_assumed}),"
+        return f"Beside {name} the step is {own}; {other_job} takes {others}; {shared}."
 
 
 def find_other_job(run: RunSums) -> Iterator[OtherJob]:
@@ -64,6 +67,7 @@ def find_other_job(run: RunSums) -> Iterator[OtherJob]:
         alone_ns=own.alone_ns,
         other_ns=other.together_ns,
         other_alone_ns=other.alone_ns,
+        other_assumed=other.assumed,
         shared_ports=len(two_jobs.shared_ports),
         hottest=ports.all[two_jobs.shared_ports[0]].name if two_jobs.shared_ports else "",
     )

@@ -12,7 +12,7 @@ from operator import attrgetter, eq
 from simcore.diagnostics import Diagnostic, Severity, printable
 from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
 from simcore.kineto.vocabulary import category_of_group_name
-from simcore.measured.columns import CollectiveInfo, DeviceColumns, OpColumns
+from simcore.measured.columns import STEP_BITS, CollectiveInfo, DeviceColumns, OpColumns
 from simcore.measured.selecting import select_ints, select_items
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.ranks import RankSet
@@ -82,10 +82,6 @@ def _lane(group: SpanGroup, category: str) -> str:
     return plural(len(ranks), "rank") + (f" by {apart}" if apart > 1 else "")
 
 
-# Steps have up to 40 bits, what is cached 63.
-_CALLS_OF_STEP = 23
-
-
 class _StepCalls:
     """Calls of groups that are counted from each step's begin: their number is stated, not guessed from
     order.
@@ -103,7 +99,8 @@ class _StepCalls:
             self.calls[call_key] = replace(
                 collective,
                 communicator=f"{collective.group} {collective.operation}",
-                sequence=(key[2] << _CALLS_OF_STEP) + sequence,
+                sequence=(key[2] << STEP_BITS) + sequence,
+                counts_by_step=True,
             )
         return self.calls[call_key]
 

@@ -71,6 +71,11 @@ class OpColumns(Struct):
         return category_of_op(self.name[op], self.group[op])
 
 
+# Bits of the number of a call that is counted from its step's begin, below those of the step: steps have up
+# to 40, what is cached 63.
+STEP_BITS = 23
+
+
 class CollectiveInfo(Struct, frozen=True):
     """What a profiler states of a communication."""
 
@@ -97,6 +102,15 @@ class CollectiveInfo(Struct, frozen=True):
     """
     uneven: bool = False
     """Whether ranks get parts of different sizes."""
+    counts_by_step: bool = False
+    """Whether calls are counted from each step's begin: `sequence` has the step from bit STEP_BITS on."""
+
+    @property
+    def stated_sequence(self) -> int | None:
+        """The number of the call as the file states it, None if it does not."""
+        if self.sequence is None or not self.counts_by_step:
+            return self.sequence
+        return self.sequence & ((1 << STEP_BITS) - 1)
 
     @property
     def is_uneven(self) -> bool:

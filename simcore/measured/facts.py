@@ -107,8 +107,8 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
             facts.append(("group", info.group))
         if info.ranks is not None:
             facts.append(("ranks", RankSet.of(info.ranks).text()))
-        if info.sequence is not None:
-            facts.append(("sequence", str(info.sequence)))
+        if info.stated_sequence is not None:
+            facts.append(("sequence", str(info.stated_sequence)))
     return facts
 
 

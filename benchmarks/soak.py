@@ -12,9 +12,8 @@ Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--session N] [--steps
 --session runs that session alone, --run sessions of these kinds of runs. --screens: a session of --steps
 actions on each screen, which is opened again after each probe. --flat: one session for --minutes, which goes
 back to the run that was opened every RETURN probes and measures its memory there; it fails where the least
-of the last quarter is over MOST_GROWTH_MB above the least of the second: a leak adds to the least, the run
-before, of up to 100 MB, and those that were kept, of 32 MB together, come and go. --load: so many processes
-compute beside.
+of the last quarter is over MOST_GROWTH_MB above the least of the second: a leak adds to the least, the runs
+that were kept, of 32 MB together, come and go. --load: so many processes compute beside.
 On a failure: the seed, the session, the last keys, the screen; status 1.
 """
 
@@ -231,7 +230,12 @@ class Session:
         self._press("\x1b", "\x1b", SCREENS["parameters"].key, key, CLEAR, str(self._opened), "\r", "\x1b")
 
     def _load_opened(self) -> None:
+        """Goes back to the run that was opened. The run before it, which the program keeps where it has up
+        to 100 MB, is one that differs in the first field.
+        """
         if self._opened.exists():
+            self._answer(LOAD)
+            self._press("g", "l")
             self._answer(LOAD)
 
     def _act(self, action: Action) -> None:

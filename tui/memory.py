@@ -41,7 +41,7 @@ def free_grown_memory() -> None:
 def _resident_bytes() -> int:
     """Returns how much of the process is in memory; 0 where the system does not say."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
+        with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
         return 0

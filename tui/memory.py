@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
 from contextlib import suppress
+
+from simcore.workload.memory import resident_bytes
 
 # By so much the process may have grown since memory was last given back: that takes 40 ms.
 MOST_GROWN_BYTES = 16_000_000
@@ -27,21 +28,12 @@ def free_memory() -> None:
     # Another C library than that of GNU has no such function.
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-    _bytes_after = _resident_bytes()
+    _bytes_after = resident_bytes()
 
 
 def free_grown_memory() -> None:
     """Gives memory back where the process has grown much since it last did, as by runs that a thread has
     simulated and that no screen shows: each thread has a heap of its own, and 520 MB of them were free.
     """
-    if _resident_bytes() - _bytes_after > MOST_GROWN_BYTES:
+    if resident_bytes() - _bytes_after > MOST_GROWN_BYTES:
         free_memory()
-
-
-def _resident_bytes() -> int:
-    """Returns how much of the process is in memory; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return 0

@@ -65,6 +65,12 @@ def free_bytes(root: str = "/") -> int | None:
     return max(min(free), 0) if free else None
 
 
+def resident_bytes(root: str = "/") -> int:
+    """Returns how much of this process is in memory; 0 where the system does not say, as on macOS."""
+    kilobytes = _field(os.path.join(root, "proc/self/status"), "VmRSS:")
+    return 0 if kilobytes is None else kilobytes * 1024
+
+
 def _of_machine(root: str) -> Iterator[int]:
     """Yields what the kernel says can be taken without swapping."""
     kilobytes = _field(os.path.join(root, "proc/meminfo"), "MemAvailable:")

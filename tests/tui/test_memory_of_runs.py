@@ -20,6 +20,7 @@ from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.runs.simulated import SimulatedRun
 from simcore.trace.run import estimate_bytes
+from simcore.workload.memory import resident_bytes
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over
@@ -106,7 +107,7 @@ async def test_x_shows_a_large_run_again(make_app: MakeApp, monkeypatch: pytest.
 
 
 def resident_mb() -> float:
-    return memory._resident_bytes() / 1e6
+    return resident_bytes() / 1e6
 
 
 @pytest.mark.skipif(not resident_mb(), reason="the system does not say how much of a process is in memory")

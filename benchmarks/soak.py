@@ -235,7 +235,7 @@ class Session:
         """
         if self._opened.exists():
             self._answer(LOAD)
-            self._press("g", "l")
+            self._press(SCREENS["parameters"].key, "g", "l")
             self._answer(LOAD)
 
     def _act(self, action: Action) -> None:

@@ -142,6 +142,31 @@ def test_a_hundred_sizes_while_a_run_is_simulated() -> None:
         check_restored(terminal)
 
 
+# The terminal gets another size while the program, which has read one, has not used it yet.
+_RESIZED_AGAIN = """
+import fcntl, signal, struct, sys, termios
+from textual.drivers.linux_driver import LinuxDriver
+read_size = LinuxDriver._get_terminal_size
+def read_and_resize(self):
+    size = read_size(self)
+    if size == (100, 30):
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+        signal.raise_signal(signal.SIGWINCH)
+    return size
+LinuxDriver._get_terminal_size = read_and_resize
+"""
+
+
+def test_of_two_sizes_that_come_together_the_later_one_stays() -> None:
+    """Seen to fail with Textual's handler."""
+    with opened(SEED_001, planted=_RESIZED_AGAIN) as terminal:
+        terminal.settle()
+        shown = terminal.lines
+        terminal.screen.reset()
+        terminal._set_size(100, 30)
+        terminal.wait_for(lambda: terminal.lines == shown)
+
+
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits a process that runs")
 def test_a_change_for_which_there_is_no_memory_is_refused_and_the_picture_stays() -> None:
     with opened() as terminal:

@@ -255,6 +255,9 @@ class TerminalDriver(LinuxDriver):
         self._has_ended = False
         self._output.drop_pictures(False)
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        # Textual's handler reads the size, and another signal may interrupt it there: the older size came
+        # last, and stayed.
+        signal.signal(signal.SIGWINCH, lambda *_: self._soon(self._send_size))
 
     def close(self) -> None:
         """Waits until all is written; for a terminal that takes nothing only a limited time."""
@@ -313,6 +316,12 @@ class TerminalDriver(LinuxDriver):
             # Of the parser: any would end the thread, and the program would be deaf.
             return XTermParser()
         return parser
+
+    def _send_size(self) -> None:
+        """Sends the app the size that the terminal has now; not where the terminal reports it itself."""
+        if not self._in_band_window_resize:
+            size = Size(*self._get_terminal_size())
+            self._app.post_message(events.Resize(size, size))
 
     def _system_size(self) -> Size | None:
         """Returns the system's size of the terminal; None where it has none, as on a serial line."""
